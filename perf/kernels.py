@@ -2,7 +2,8 @@
 
 For each kernel, the CPU time of value and gradient together as a multiple of that of the function,
 both compiled and on one thread; the gradient written by hand as a multiple of the same, where there
-is one (`handwritten/kernels.py`); and how long the first call took. What is compared runs in turns.
+is one (`handwritten/kernels.py`); how long the first call took; and the form of the gradient, as
+`report()` says it: fused, split or joint. What is compared runs in turns.
 
     python perf/kernels.py                       # those of the table
     python perf/kernels.py thomas garch          # any of `tests.codegen.adjoint.science`
@@ -71,8 +72,8 @@ def speedups(calls: dict[str, Callable[[], Any]], threads: int, seconds: float) 
     ]
 
 
-def statements(case: Case, name: str) -> tuple[dict[str, Callable[[], Any]], float]:
-    """What is measured of a kernel, and how long its first gradient took."""
+def statements(case: Case, name: str) -> tuple[dict[str, Callable[[], Any]], float, str]:
+    """What is measured of a kernel, how long its first gradient took, and in which form."""
     arguments = case.draw(case.large)
     kernel = ng.kernel(case.function, writes=case.writes)
     places = [
@@ -104,7 +105,7 @@ def statements(case: Case, name: str) -> tuple[dict[str, Callable[[], Any]], flo
     found: dict[str, Callable[[], Any]] = {"function": lambda: call(*primals), "gradient": both}
     if name in BY_HAND:
         found["by hand"] = BY_HAND[name](arguments)
-    return found, spent
+    return found, spent, kernel.report(*arguments).form
 
 
 def main() -> None:
@@ -119,9 +120,10 @@ def main() -> None:
     ng.set_num_threads(1)
     heads = [f"{word} x{options.threads}" for word in ("function", "gradient")]
     more = "".join(f"{head:>16}" for head in heads) if options.threads > 1 else ""
-    print(f"{'kernel':22}{'function':>12}{'gradient':>10}{'by hand':>9}{'first call':>12}{more}")
+    head = f"{'kernel':22}{'function':>12}{'gradient':>10}{'by hand':>9}{'first call':>12}  form  "
+    print(head + more)
     for name in options.names or (CASES if options.all else TABLE):
-        calls, spent = statements(CASES[name], name)
+        calls, spent, form = statements(CASES[name], name)
         least = clock(calls, options.seconds)
         base = least["function"]
         ratios = [f"{least[k] / base:.2f}" if k in least else "" for k in ("gradient", "by hand")]
@@ -129,9 +131,9 @@ def main() -> None:
         if options.threads > 1:
             rows = speedups(calls, options.threads, options.seconds)
             more = "".join(f"{text:>16}" for text in rows)
+        first = f"{spent:10.2f} s  {form:6}"
         print(
-            f"{name:22}{base * 1e3:9.2f} ms{ratios[0]:>10}{ratios[1]:>9}{spent:10.2f} s{more}",
-            flush=True,
+            f"{name:22}{base * 1e3:9.2f} ms{ratios[0]:>10}{ratios[1]:>9}{first}{more}", flush=True
         )
 
 

@@ -300,8 +300,10 @@ def github_lines(
 
 def _annotation(level: str, file: str, title: str, text: str) -> str:
     escaped = [
-        word.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-        for word in (file, title, text)
+        text_of_one.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+        for text_of_one in (file, title, text)
     ]
-    file, title = (word.replace(":", "%3A").replace(",", "%2C") for word in escaped[:2])
+    file, title = (
+        text_of_one.replace(":", "%3A").replace(",", "%2C") for text_of_one in escaped[:2]
+    )
     return f"::{level} file={file},title={title}::{escaped[2]}"

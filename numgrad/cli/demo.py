@@ -166,8 +166,8 @@ def _print_table(fits: list[Fit], seconds: float) -> None:
                 )
             )
         )
-        for more in numbers[1:]:
-            print(" " * PARAMETERS_AT + more)
+        for line in numbers[1:]:
+            print(" " * PARAMETERS_AT + line)
     first = sum(fit.first_seconds for fit in fits)
     print(
         f"\ndigits: how many agree with the certified values in the worst parameter, 11 at most.\n"
@@ -184,8 +184,8 @@ def _print_table(fits: list[Fit], seconds: float) -> None:
 
 def _line(cells) -> str:
     """One line of the table: words to the left, numbers to the right."""
-    words = ("", "", ">", "", ">", ">", ">", ">", ">")
-    columns = (f"{c:{side}{w}}" for c, side, w in zip(cells, words, WIDTHS, strict=True))
+    alignments = ("", "", ">", "", ">", ">", ">", ">", ">")
+    columns = (f"{c:{side}{w}}" for c, side, w in zip(cells, alignments, WIDTHS, strict=True))
     return "  ".join(columns).rstrip()
 
 

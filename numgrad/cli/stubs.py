@@ -150,8 +150,8 @@ def _operations_of(module: Any) -> dict[str, Op]:
 
 def _table() -> dict[str, Op]:
     """The package's own operations by name and alias; a user may have registered others."""
-    own = [op for op in OPS.values() if op.__module__.startswith("numgrad.")]
-    return {name: op for op in own for name in op.names}
+    operations = [op for op in OPS.values() if op.__module__.startswith("numgrad.")]
+    return {name: op for op in operations for name in op.names}
 
 
 def _parameters(op: Op) -> list[str]:

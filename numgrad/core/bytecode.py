@@ -172,9 +172,9 @@ class CodeFacts:
 def facts(code: CodeType) -> CodeFacts:
     """The facts about a code: Note [Reading bytecode]."""
     inner = [facts(x) for x in code.co_consts if isinstance(x, CodeType)]
-    own = _own_facts(code) if is_known() else _most(code)
+    direct = _own_facts(code) if is_known() else _most(code)
     joined: dict[str, Any] = {}
-    for name, value in own.items():
+    for name, value in direct.items():
         values = [value, *(getattr(f, name) for f in inner)]
         if name == "assigned":
             joined[name] = value

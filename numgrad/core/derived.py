@@ -57,9 +57,9 @@ def with_present_names(function: Any, known: dict[int, Any] | None = None) -> An
     result.__module__, result.__doc__ = function.__module__, function.__doc__
     known[id(function)] = result
     scope |= {name: _present(around[name], known) for name in names if name in around}
-    for cell, own in zip(function.__closure__ or (), cells, strict=True):
+    for cell, fresh in zip(function.__closure__ or (), cells, strict=True):
         try:
-            own.cell_contents = _present(cell.cell_contents, known)
+            fresh.cell_contents = _present(cell.cell_contents, known)
         except ValueError:  # it is empty
             continue
     return result
@@ -151,10 +151,10 @@ class TapedValue:
         return self._part(np.imag(self.value), lambda g: [1j * g])
 
     def astype(self, dtype: Any) -> TapedValue:
-        target, own = np.dtype(dtype), _dtype(self.value)
+        target, before = np.dtype(dtype), _dtype(self.value)
         if target.kind not in "fc":
             return TapedValue(self.tape, self.value.astype(target))
-        return self._part(self.value.astype(target), lambda g: [_as_dtype(g, own)])
+        return self._part(self.value.astype(target), lambda g: [_as_dtype(g, before)])
 
     def _part(self, value: Any, pull: Any) -> TapedValue:
         return TapedValue(self.tape, value, (self,), pull, needed=self.needed)
@@ -269,10 +269,10 @@ def _as_dtype(value: Any, dtype: np.dtype) -> Any:
     """A value as the body gets it; Python numbers are weak."""
     if not hasattr(value, "dtype"):
         return value
-    own = _dtype(value)
-    if own == dtype:
+    before = _dtype(value)
+    if before == dtype:
         return value
-    return np.real(value).astype(dtype) if own.kind == "c" != dtype.kind else value.astype(dtype)
+    return np.real(value).astype(dtype) if before.kind == "c" != dtype.kind else value.astype(dtype)
 
 
 def _dtype_or_type(value: Any) -> Any:

@@ -175,14 +175,19 @@ class Documented:
 
 def page(op: Any) -> str:
     """The whole documentation of an operation."""
-    own = authored(op)
+    written = authored(op)
     first = {"Parameters": _parameters(op), "Returns": _returns(op)}
     last = {
         "Gradient": _gradient(op),
         "Notes": _notes(op),
-        "Examples": _with_imports(own.get("Examples", "")),
+        "Examples": _with_imports(written.get("Examples", "")),
     }
-    sections = {**first, **{name: own[name] for name in own if name not in last}, **first, **last}
+    sections = {
+        **first,
+        **{name: written[name] for name in written if name not in last},
+        **first,
+        **last,
+    }
     texts = [f"{op.name}{signature(op)}", sections.pop("", "")]
     texts += [f"{name}\n{'-' * len(name)}\n{text}" for name, text in sections.items() if text]
     return "\n\n".join(filter(None, texts))
@@ -260,10 +265,10 @@ def _indented(text: str) -> str:
 
 def _described(op: Any) -> dict[str, tuple[str, str]]:
     """Type and meaning of every parameter in the order of the signature."""
-    own = dict(_entries(authored(op).get("Parameters", "")))
+    written = dict(_entries(authored(op).get("Parameters", "")))
     descriptions = {}
     for name, p in signature(op).parameters.items():
-        kind, text = own.get(name, ("", ""))
+        kind, text = written.get(name, ("", ""))
         common = _common(op, name, p.default)
         plain = isinstance(p.default, int | float | str) and not op.by_elements
         if not text:
@@ -307,8 +312,8 @@ def _common(op: Any, name: str, default: Any) -> tuple[str, str]:
 
 
 def _returns(op: Any) -> str:
-    if own := authored(op).get("Returns"):
-        return own
+    if written := authored(op).get("Returns"):
+        return written
     return f"Tensor\n{_indented(f'{op.result} {_dtypes(op)}'.strip())}".rstrip()
 
 

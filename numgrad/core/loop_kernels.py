@@ -292,14 +292,16 @@ class KernelOperation(Primitive):
         Parameters
         ----------
         word
-            "forward", the function itself; "backward", with its gradient; "tangent", with tangents.
+            "forward", the function itself; "backward", with its gradient; "tangent", with tangents;
+            "augmented" and "reverse", the two sweeps of a call that is recorded, which holds what
+            the second reads of the first.
         *arguments
             Arguments of the dtypes and ranks that it is for; left out, those of the last call.
         """
         return self._program_for(arguments).source(word)
 
     def report(self, *arguments: Any) -> KernelReport:
-        """List the values that the gradient keeps, and the loops that run again.
+        """List the values that the gradient keeps, the loops that run again, what a call holds.
 
         Parameters
         ----------
@@ -635,6 +637,12 @@ def kernel(
     one statement are not compared there.
     An axis of length 1 is repeated where it is written so, as in ``x[:, None]``, not where an
     argument has that length. Values from outside of the function are those of the first call.
+
+    A call that is recorded holds until its backward what that reads of it: values of iterations
+    that cannot be computed again, local arrays, and the outputs if these are overwritten arrays
+    that it reads, which then must not be changed in place. Where the result is one number, a sum
+    over a loop, it computes the gradient at once and holds that: call it under ``ng.no_grad()`` if
+    none is wanted. ``report()`` says which.
 
     A loop over Numba's ``prange`` runs on several threads, in the function and in its derivatives,
     where its iterations are proved independent: numbers that they add to, multiply, or put into

@@ -139,10 +139,10 @@ class Op(Documented):
         names = code.co_varnames[: code.co_argcount]
         self.renamed = {}
         for name in RESERVED.intersection(names) if self.is_users else ():
-            own = f"{name}_"
-            while own in code.co_varnames:
-                own += "_"
-            self.renamed[name] = own
+            result_name = f"{name}_"
+            while result_name in code.co_varnames:
+                result_name += "_"
+            self.renamed[name] = result_name
         self.inputs = tuple([self._input(name) for name in names])
         if code.co_flags & 0x04:  # *args: any number of inputs
             self.inputs = ("inputs",)

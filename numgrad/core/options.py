@@ -179,14 +179,14 @@ def declare(cls: type, known: Mapping[str, Option]) -> dict[str, Option]:
         if not isinstance(annotation, str):  # without ``from __future__ import annotations``
             annotation = inspect.formatannotation(annotation)
         if not annotation.startswith("ClassVar"):
-            own, usual = cls.__dict__.get(name, REQUIRED), known.get(name, Option())
-            if not isinstance(own, Option):
-                own = replace(usual, default=own)
+            declared, usual = cls.__dict__.get(name, REQUIRED), known.get(name, Option())
+            if not isinstance(declared, Option):
+                declared = replace(usual, default=declared)
             if name in cls.__dict__:
                 delattr(cls, name)
             options[name] = replace(
-                own,
-                doc=own.doc or usual.doc,
+                declared,
+                doc=declared.doc or usual.doc,
                 name=name,
                 annotation=annotation,
                 keyword_only=keyword_only,

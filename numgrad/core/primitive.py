@@ -77,13 +77,13 @@ def checked(operation: str, x: np.ndarray, function: Any, *args: Any, **params: 
     except NumgradError:
         raise
     except (ValueError, TypeError, IndexError) as error:
-        for kind, own in (
+        for kind, ours in (
             (IndexError, NumgradIndexError),  # includes AxisError
             (TypeError, NumgradTypeError),
             (ValueError, NumgradValueError),
         ):
             if isinstance(error, kind):
-                raise own(f"{operation}: operand of shape {x.shape}: {error}") from error
+                raise ours(f"{operation}: operand of shape {x.shape}: {error}") from error
         raise
 
 

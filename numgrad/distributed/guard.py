@@ -45,8 +45,8 @@ def watch(notes: Path, command: list[str]) -> None:
         signal.signal(number, signal.SIG_IGN)  # the rank has them too, and decides
     code = os.waitstatus_to_exitcode(os.waitpid(rank, 0)[1])
     note = notes / str(rank)
-    if note.exists() and " " not in (word := note.read_text(encoding="utf-8")):
-        note.write_text(f"{word} {code}", encoding="utf-8")
+    if note.exists() and " " not in (rank_text := note.read_text(encoding="utf-8")):
+        note.write_text(f"{rank_text} {code}", encoding="utf-8")
     if code < 0:
         from resource import RLIMIT_CORE, setrlimit
 

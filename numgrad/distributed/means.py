@@ -223,15 +223,15 @@ class MeansInMemory(Means):
         arrays = self.flats[number]
         for position in self.used[number]:
             for numbers, before, after in piece.added.get(position, ()):
-                own = arrays[position][numbers]
+                numbers_here = arrays[position][numbers]
                 targets = [*before, *after]
-                terms, total = [*before, own, *after], targets[0]
+                terms, total = [*before, numbers_here, *after], targets[0]
                 np.add(terms[0], terms[1], out=total)
                 for term in terms[2:]:
                     np.add(total, term, out=total)
                 for target in targets[1:]:
                     np.copyto(target, total)
-                self._mean(total, out=own)
+                self._mean(total, out=numbers_here)
 
     def _receive(self, piece: _Piece) -> None:
         arrays = self.flats[piece.number]

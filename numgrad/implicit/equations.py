@@ -32,8 +32,8 @@ class SolverArguments:
 
     def nested(self, inputs: Sequence[Tensor]) -> tuple:
         """The arguments with others in place of the Tensors."""
-        own = iter(inputs)
-        leaves = [next(own) if isinstance(leaf, Tensor) else leaf for leaf in self._leaves]
+        tensors = iter(inputs)
+        leaves = [next(tensors) if isinstance(leaf, Tensor) else leaf for leaf in self._leaves]
         return unflatten(self._nesting, iter(leaves))
 
 
@@ -166,13 +166,13 @@ class Argmin(Root):
         """The gradient, recorded if anything is."""
         recorded = state.grad_enabled
         args = self._split(inputs)[1]
-        own = list(z) if recorded and all(x.requires_grad for x in z) else [
+        unknowns = list(z) if recorded and all(x.requires_grad for x in z) else [
             Tensor(x._array, True) for x in z
         ]  # fmt: skip
         with enable_grad():
-            value = self._objective(own, args)
-        grads = Linearization([value], own, create_graph=recorded).gradient()
-        return [filled(g, x.shape, x.dtype) for g, x in zip(grads, own, strict=True)]
+            value = self._objective(unknowns, args)
+        grads = Linearization([value], unknowns, create_graph=recorded).gradient()
+        return [filled(g, x.shape, x.dtype) for g, x in zip(grads, unknowns, strict=True)]
 
     def solve(self, inputs: Parts) -> list[np.ndarray]:
         """By SciPy or the caller's solver, which gets the function to minimize."""

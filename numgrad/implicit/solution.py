@@ -72,9 +72,9 @@ class Equation(ABC):
         return Solution.apply(self, len(inputs), *inputs, *closures)
 
     def _closures(self, like: Parts, inputs: Parts) -> list[Tensor]:
-        own = [_standin(x) for x in (*like, *inputs)]
+        standins = [_standin(x) for x in (*like, *inputs)]
         count = len(like)
-        return captured(self.name, lambda x: self.residual(x[:count], x[count:]), own)
+        return captured(self.name, lambda x: self.residual(x[:count], x[count:]), standins)
 
 
 def _standin(x: Tensor) -> Tensor:
@@ -161,9 +161,9 @@ def _own(x: Tensor) -> Tensor:
     return Tensor(x._array, True)
 
 
-def _disowned(own: Parts) -> None:
+def _disowned(tensors: Parts) -> None:
     """Let nothing that was returned lead to leaves made by ``_own``."""
-    for x in own:
+    for x in tensors:
         if x.is_leaf:
             x._requires_grad = False
 
@@ -231,8 +231,8 @@ class _Local:
 
     def push(self, tangents: Sequence[Tensor | None]) -> list[Tensor]:
         """Derivative of the solution along a direction."""
-        own = zip(self.inputs, tangents, strict=False)
-        moves = [t for x, t in own if x.requires_grad] + list(tangents[len(self.inputs) :])
+        pairs = zip(self.inputs, tangents, strict=False)
+        moves = [t for x, t in pairs if x.requires_grad] + list(tangents[len(self.inputs) :])
         moved = self.by_rest.push(moves)
         right = [-filled(t, r.shape, r.dtype) for t, r in zip(moved, self.residual, strict=True)]
         return self._solved(right, self.z, adjoint=self.equation.symmetric)

@@ -201,13 +201,13 @@ def _with_arguments(apply: Callable[..., Sequence[Tensor]]) -> At:
 def _of_function(a: Callable, b: Any, args: Sequence[Any], method: Linear) -> Any:
     """The solution for a linear function."""
     right = UnknownParts(LinearSystem.name, b, "b", real=False)
-    own: list[Any] = []
-    structure = flatten(tuple(args), own)
-    inputs = [x for x in own if isinstance(x, Tensor)]
+    arguments: list[Any] = []
+    structure = flatten(tuple(args), arguments)
+    inputs = [x for x in arguments if isinstance(x, Tensor)]
 
     def apply(z: Parts, *tensors: Tensor) -> list[Tensor]:
         others = iter(tensors)
-        leaves = [next(others) if isinstance(x, Tensor) else x for x in own]
+        leaves = [next(others) if isinstance(x, Tensor) else x for x in arguments]
         values: list[Any] = []
         nesting = flatten(a(right.nested(z), *unflatten(structure, iter(leaves))), values)
         shapes = [np.shape(y) for y in values]

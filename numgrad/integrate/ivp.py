@@ -214,8 +214,10 @@ def _integrate(
     if isinstance(level, BatchingInterpreter) and any(map(level.owns, (y0, *params))):
         return _for_examples(level, system, settings, times, y0, params, dense, events)
     if state.grad_enabled or state.interpreters:
-        own = [Tensor(np.array(x._array), x.dtype.kind in "fc") for x in (y0, *params)]
-        closures = captured("solve_ivp", lambda own: [system.rhs(times.span[0], *own)], own)
+        standins = [Tensor(np.array(x._array), x.dtype.kind in "fc") for x in (y0, *params)]
+        closures = captured(
+            "solve_ivp", lambda standins: [system.rhs(times.span[0], *standins)], standins
+        )
         if closures and system.compiled:
             raise NumgradTypeError(
                 "solve_ivp: with jit=True the function closes over a Tensor that gradients go to, "

@@ -468,13 +468,15 @@ def _second(
             "solve_ivp: third derivatives by what the function closes over; pass it in args"
         )
     known = len(inputs) - count
-    own = [OPS["positive"](x) if again and x.requires_grad else x.detach() for x in inputs[:known]]
-    fresh = [x for x, each in zip(own, followed, strict=False) if each and not x.requires_grad]
+    operands = [
+        OPS["positive"](x) if again and x.requires_grad else x.detach() for x in inputs[:known]
+    ]
+    fresh = [x for x, each in zip(operands, followed, strict=False) if each and not x.requires_grad]
     for x in fresh:
         x.requires_grad_()
     with enable_grad():
-        moved = along(problem, [*own, *inputs[known:]], moves)
-    x = [t for t, each in zip((*own, *problem.system.captured), followed, strict=True) if each]
+        moved = along(problem, [*operands, *inputs[known:]], moves)
+    x = [t for t, each in zip((*operands, *problem.system.captured), followed, strict=True) if each]
     grads = iter(Linearization([moved], x, create_graph=again).pull([w]))
     for leaf in fresh:
         leaf._requires_grad = False

@@ -264,12 +264,12 @@ class Slopes:
 
     def _recorded(self, t: float, y: np.ndarray) -> tuple[Tensor, list[Tensor]]:
         """The right-hand side on the tape, and what it may be differentiated by."""
-        own = Tensor(np.array(y), True)
+        state_tensor = Tensor(np.array(y), True)
         params = list(self.params)
         for k in self.followed:
             params[k] = Tensor(params[k]._array, True)
-        out = self.system.rhs(t, own, *params)
-        return out, [own, *(params[k] for k in self.followed), *self.system.captured]
+        out = self.system.rhs(t, state_tensor, *params)
+        return out, [state_tensor, *(params[k] for k in self.followed), *self.system.captured]
 
     def pull(self, t: float, y: np.ndarray, a: np.ndarray) -> np.ndarray:
         """``a J``, and after it the same of all that is followed."""
@@ -374,12 +374,14 @@ def slopes_jvp(
             return out.primal, filled(out.tangent, y.shape, y.dtype)
         except NumgradNotImplementedError:  # a rule of reverse mode only
             pass
-    own = [OPS["positive"](x) if x.requires_grad else x.detach() for x in (y, *params)]
-    for x, m in zip(own, moves, strict=False):
+    operands = [OPS["positive"](x) if x.requires_grad else x.detach() for x in (y, *params)]
+    for x, m in zip(operands, moves, strict=False):
         if m is not None and not x.requires_grad:
             x.requires_grad_()
-    out = system.rhs(t, *own)
-    moving = [(x, m) for x, m in zip((*own, *system.captured), moves, strict=True) if m is not None]
+    out = system.rhs(t, *operands)
+    moving = [
+        (x, m) for x, m in zip((*operands, *system.captured), moves, strict=True) if m is not None
+    ]
     linear = Linearization([out], [x for x, _ in moving], create_graph=state.grad_enabled)
     (tangent,) = linear.push([m for _, m in moving])
     linear.freeze()

@@ -134,7 +134,7 @@ def shares_kernel(dtype: np.dtype, parallel: bool, zeros: bool) -> Callable[...,
 
 
 def _compile(
-    name: str, source: str, more: str, dtype: np.dtype, parallel: bool
+    name: str, source: str, types: str, dtype: np.dtype, parallel: bool
 ) -> Callable[..., None]:
     kind = type_name(dtype)
     text = (_STEPS + source).format(
@@ -144,7 +144,7 @@ def _compile(
     kernel = compile_kernel(
         f"{name}_{short(dtype)}{'_p' * parallel}",
         text,
-        f"void({head}, {more.format(kind)})",
+        f"void({head}, {types.format(kind)})",
         parallel=parallel,
         nogil=parallel,
     )

@@ -186,10 +186,10 @@ def probability_derivatives(
     def from_end(p, x, y):
         if p == 0.0:  # from where one of both grows in proportion to the parameter
             total = 0.0
-            own = f(_NEAR, x, y) < complement(_NEAR, x, y)
+            direct = f(_NEAR, x, y) < complement(_NEAR, x, y)
             for k in range(8):
                 t = (k + 1) * _NEAR
-                if own:
+                if direct:
                     total += _OUTWARD[k] * (f(t, x, y) / t)
                 else:
                     total -= _OUTWARD[k] * (complement(t, x, y) / t)

@@ -194,12 +194,12 @@ def kernel(g, indices, out, o, n, m, r):
 """
 
 
-def _compiled(name: str, source: str, dtype: np.dtype, more: str, parallel: bool) -> Callable:
+def _compiled(name: str, source: str, dtype: np.dtype, leading: str, parallel: bool) -> Callable:
     array = f"{type_name(dtype)}[::1]"
     return compile_kernel(
         f"{name}_{short(dtype)}{'_p' if parallel else ''}",
         source,
-        f"int64({array}, int64[::1], {array}, {more}int64, int64, int64, int64)",
+        f"int64({array}, int64[::1], {array}, {leading}int64, int64, int64, int64)",
         parallel=parallel,
     ).entry
 
@@ -208,8 +208,8 @@ def _compiled(name: str, source: str, dtype: np.dtype, more: str, parallel: bool
 def _reader(along: bool, dtype: np.dtype, parallel: bool) -> Callable[..., int]:
     name, some = ("gather_along", _GATHER_ALONG) if along else ("gather", _GATHER)
     source = (_PARALLEL if parallel else _SERIAL).format(some=some)
-    more = "int64[::1], int64, " if parallel else ""
-    kernel = _compiled(name, source, dtype, more, parallel)
+    leading = "int64[::1], int64, " if parallel else ""
+    kernel = _compiled(name, source, dtype, leading, parallel)
     return partial(_shared, kernel) if parallel else kernel
 
 

@@ -205,11 +205,11 @@ def _compile(
     name: str, kind: str, text: str, dtype: np.dtype, arrays: dict[str, int],
     parallel: bool, nogil: bool,
 ) -> Kernel:  # fmt: skip
-    own = type_name(dtype)
+    type_text = type_name(dtype)
     shapes = {1: "[::1]", 2: "[:,::1]", 3: "[:,:,::1]"}
-    signature = ", ".join(own + shapes[ndim] for ndim in arrays.values())
-    header = _HEADER.format(type=own, f=f"f{8 * dtype.itemsize}")
-    text = text.replace("{range}", "prange" if parallel else "range").replace("{type}", own)
+    signature = ", ".join(type_text + shapes[ndim] for ndim in arrays.values())
+    header = _HEADER.format(type=type_text, f=f"f{8 * dtype.itemsize}")
+    text = text.replace("{range}", "prange" if parallel else "range").replace("{type}", type_text)
     return compile_kernel(
         f"{kind}_{name}_{short(dtype)}{'_p' if parallel else '_n' if nogil else ''}",
         header + _CELLS[kind] + text.replace("{arguments}", ", ".join(arrays)),

@@ -203,8 +203,8 @@ def convolve(x, w, bias, out, sizes, task):
         interleave(x, x_start, sizes[1] * image, count, length, beside)
     inputs = beside if count > 1 else x[x_start : x_start + length]
     columns = np.empty(0 if pointwise else covered * largest, x.dtype)
-    apart = np.empty(0 if alone else outputs * largest, x.dtype)
-    y = out[y_start : y_start + outputs * area] if alone else apart
+    sums = np.empty(0 if alone else outputs * largest, x.dtype)
+    y = out[y_start : y_start + outputs * area] if alone else sums
     for top in range(0, rows_in_all, strip):
         rows = min(strip, rows_in_all - top)
         for left in range(0, places_in_row, segment):

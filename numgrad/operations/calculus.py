@@ -367,14 +367,14 @@ def simpson(y, x=None, dx=1.0, axis=-1):
 _FLOAT64 = np.dtype(np.float64)
 
 
-@primitive(internal=True, method=False, auxiliaries=("place",), real=True)
+@primitive(internal=True, method=False, auxiliaries=("interval",), real=True)
 def piecewise_linear(x, xp, fp):
     """The piecewise linear function through points, in order, constant beyond them."""
     if "c" in (x.dtype.kind, xp.dtype.kind, fp.dtype.kind):
         raise NumgradTypeError("piecewise_linear: not defined for complex numbers; use interp")
     x, xp, fp = (np.asarray(a, _FLOAT64) for a in (x, xp, fp))
-    y, place = interpolate(in_a_row(x), in_a_row(xp), in_a_row(fp))
-    return y.reshape(x.shape), (place.reshape(x.shape),)
+    y, interval = interpolate(in_a_row(x), in_a_row(xp), in_a_row(fp))
+    return y.reshape(x.shape), (interval.reshape(x.shape),)
 
 
 @piecewise_linear.shape
@@ -382,11 +382,11 @@ def _piecewise_linear_shape(x, xp, fp):
     return Meta(x.shape, _FLOAT64), (Meta(x.shape, np.dtype(np.int64)),)
 
 
-def _interval(x: Any, xp: Any, fp: Any, place: Any) -> tuple[Any, Any, Any, Any]:
+def _interval(x: Any, xp: Any, fp: Any, interval: Any) -> tuple[Any, Any, Any, Any]:
     """The points around each ``x``, the slope between them, and which part of the way it lies."""
     n = xp.shape[0]
-    inside = (place >= 0) & (place < n - 1)
-    before = np.clip(place, 0, n - 1)
+    inside = (interval >= 0) & (interval < n - 1)
+    before = np.clip(interval, 0, n - 1)
     after = np.minimum(before + 1, n - 1)
     x0, f0 = take(xp, before), take(fp, before)
     width = np.where(inside, take(xp, after) - x0, 1.0)
@@ -399,9 +399,9 @@ def _lost(x: Any, n: Any) -> Any:
     return np.isnan(x) & (n > 1)
 
 
-def _of_x(g, x, xp, fp, place):
+def _of_x(g, x, xp, fp, interval):
     lost = _lost(x, xp.shape[0])
-    return np.where(lost, g, g * _interval(x, xp, fp, place)[2])
+    return np.where(lost, g, g * _interval(x, xp, fp, interval)[2])
 
 
 def _of_points(g: Any, x: Any, before: Any, after: Any, fraction: Any, n: Any) -> Any:
@@ -412,13 +412,13 @@ def _of_points(g: Any, x: Any, before: Any, after: Any, fraction: Any, n: Any) -
     return at_first + take_backward(g * fraction, after, shape=(n,))
 
 
-def _of_xp(g, x, xp, fp, place):
-    before, after, slope, fraction = _interval(x, xp, fp, place)
+def _of_xp(g, x, xp, fp, interval):
+    before, after, slope, fraction = _interval(x, xp, fp, interval)
     return _of_points(-g * slope, x, before, after, fraction, xp.shape[0])
 
 
-def _of_fp(g, x, xp, fp, place):
-    before, after, _, fraction = _interval(x, xp, fp, place)
+def _of_fp(g, x, xp, fp, interval):
+    before, after, _, fraction = _interval(x, xp, fp, interval)
     return _of_points(g, x, before, after, fraction, xp.shape[0])
 
 
@@ -426,9 +426,11 @@ piecewise_linear.vjp(x=_of_x, xp=_of_xp, fp=_of_fp)
 
 
 @piecewise_linear.vjp_kernel
-def _piecewise_linear_backward(call, mask, g, x: Any = None, xp=None, fp=None, place: Any = None):
+def _piecewise_linear_backward(
+    call, mask, g, x: Any = None, xp=None, fp=None, interval: Any = None
+):
     x, xp, fp, g = (np.asarray(a, _FLOAT64) for a in (x, xp, fp, g))
-    rows = [in_a_row(a) for a in (x, xp, fp, place, g)]
+    rows = [in_a_row(a) for a in (x, xp, fp, interval, g)]
     gx, gxp, gfp = interpolate_backward(*rows)
     results = [gx.reshape(x.shape), gxp, gfp]
     return [value if mask >> k & 1 else None for k, value in enumerate(results)]

@@ -177,8 +177,8 @@ def renorm(x, p, axis, maxnorm):
             f"renorm: p={p!r} must be positive, maxnorm={maxnorm!r} not negative, and the operand "
             f"of shape {tuple(x.shape)} have two axes or more"
         )
-    own = one_axis("renorm", axis, rank)
-    others = tuple([k for k in range(rank) if k != own])
+    kept_axis = one_axis("renorm", axis, rank)
+    others = tuple([k for k in range(rank) if k != kept_axis])
     norms = vector_norm(x, axis=others, keepdims=True, ord=p)
     large = norms > maxnorm
     # as PyTorch does, by a little more than the norm

@@ -403,9 +403,9 @@ class ProductPlan(Plan):
         return gradients
 
 
-def _which(own: tuple[int, ...], batch: tuple[int, ...]) -> np.ndarray:
+def _which(lead: tuple[int, ...], batch: tuple[int, ...]) -> np.ndarray:
     """For each matrix of the result, the place of the operand's matrix it is made of."""
-    positions = np.arange(prod(own), dtype=np.int64).reshape(own)
+    positions = np.arange(prod(lead), dtype=np.int64).reshape(lead)
     return np.ascontiguousarray(np.broadcast_to(positions, batch)).ravel()
 
 

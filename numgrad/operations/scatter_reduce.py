@@ -37,18 +37,18 @@ def _matches(
 ) -> tuple[Any, Any, Any]:
     """Masks of operand and values that equal the extremum, and how many there are."""
     dtype = y.dtype
-    own = astype(x == y, dtype=dtype)
+    at_operand = astype(x == y, dtype=dtype)
     if not include_self:
-        own = put(own, positions, np.zeros((), dtype))
+        at_operand = put(at_operand, positions, np.zeros((), dtype))
         untouched = put(ones(tuple(y.shape), dtype), positions, np.zeros((), dtype))
-        own = where(untouched == 1, 1, own)
+        at_operand = where(untouched == 1, 1, at_operand)
     of_values = astype(values == take(y, positions), dtype=dtype)
-    return own, of_values, put(own, positions, of_values, accumulate=True)
+    return at_operand, of_values, put(at_operand, positions, of_values, accumulate=True)
 
 
 def _of_operand(g, x, y, positions, values, include_self):
-    own, _, count = _matches(x, y, positions, values, include_self)
-    return g * own / maximum(count, 1)
+    at_operand, _, count = _matches(x, y, positions, values, include_self)
+    return g * at_operand / maximum(count, 1)
 
 
 def _of_values(g, x, y, positions, values, include_self):

@@ -161,12 +161,12 @@ def unique_consecutive(x, return_inverse=False, return_counts=False, axis=None):
     axis_ = 0 if axis is None else one_axis("unique_consecutive", axis, len(shape))
     heads, inverse, counts = runs(x, axis=axis_)
     values = take(x, heads, axis=axis_)
-    more = []
+    results = []
     if return_inverse:
-        more.append(reshape(inverse, shape) if axis is None else inverse)
+        results.append(reshape(inverse, shape) if axis is None else inverse)
     if return_counts:
-        more.append(counts)
-    return (values, *more) if more else values
+        results.append(counts)
+    return (values, *results) if results else values
 
 
 class UniqueAll(NamedTuple):

@@ -243,15 +243,15 @@ def constraints_for_scipy(
         if isinstance(constraint, LinearConstraint):
             result.append(_one_sided(constraint) if kind == "cobyla" else constraint)
             continue
-        own = _constraint(name, k, constraint)
-        values = made(own.function, own.args)
-        low, high = _limits(name, k, own, values.fun(values.unknowns.x0).size)
-        others: dict[str, Any] = {"keep_feasible": own.keep_feasible}
+        described = _constraint(name, k, constraint)
+        values = made(described.function, described.args)
+        low, high = _limits(name, k, described, values.fun(values.unknowns.x0).size)
+        others: dict[str, Any] = {"keep_feasible": described.keep_feasible}
         if kind not in WITHOUT_GRADIENT:
             others["jac"] = values.jac
         if kind == "trust-constr":
-            exact = own.hess is None or type(own.hess) is BFGS  # SciPy's default
-            others["hess"] = values.hess if exact else own.hess
+            exact = described.hess is None or type(described.hess) is BFGS  # SciPy's default
+            others["hess"] = values.hess if exact else described.hess
         limited = NonlinearConstraint(values.fun, low, high, **others)
         result.append(_one_sided(limited) if kind == "cobyla" else limited)
     return result or ()

@@ -237,8 +237,8 @@ def _added(results: Sequence[tuple[Any, list[Any]]]) -> tuple[Any, list[Any]]:
     """The sum of values and gradients in the order of the pieces."""
     value, gradients = results[0]
     value, gradients = np.array(value), [np.array(g) for g in gradients]
-    for more, theirs in results[1:]:
-        value = value + more
+    for term, theirs in results[1:]:
+        value = value + term
         for total, g in zip(gradients, theirs, strict=True):
             total += g
     return np.asarray(value), gradients

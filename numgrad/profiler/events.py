@@ -323,9 +323,9 @@ def averages(events: Iterable[Event], by_line: bool = False) -> list[Summary]:
         row = rows.get(key)
         if row is None:
             row = rows[key] = Summary(event.kind, event.name, estimated=event.estimated)
-        own = event.self_ns
+        self_ns = event.self_ns
         row.calls += 1
-        row.self_ns += own
+        row.self_ns += self_ns
         row.total_ns += 0 if _inside(event, key, by_line) else event.total_ns
         row.read, row.written = row.read + event.read, row.written + event.written
         row.threads = max(row.threads, event.threads)

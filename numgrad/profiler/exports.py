@@ -220,8 +220,8 @@ def to_html(events: Sequence[Event], rows: Sequence[Summary]) -> str:
             pieces.append(f'<td style="text-align:{side}">{_text(texts[number])}</td>')
         pieces.append("</tr>")
     left = len(rows) - len(shown)
-    more = f"<p>and {left} rows more: <code>print(p.table(rows=None))</code></p>" if left else ""
-    return "".join([*pieces, "</tbody></table>", more, "</div>"])
+    remark = f"<p>and {left} rows more: <code>print(p.table(rows=None))</code></p>" if left else ""
+    return "".join([*pieces, "</tbody></table>", remark, "</div>"])
 
 
 def _text(text: str) -> str:

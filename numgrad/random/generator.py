@@ -687,9 +687,9 @@ def _check_words(state: Mapping[str, Any], like: Mapping[str, Any]) -> None:
                 raise ValueError(f"its {name!r} is a {type(entry).__name__}")
             _check_words(entry, value)
         elif isinstance(value, np.ndarray):
-            words = np.asarray(entry)
-            if words.shape != value.shape or words.dtype != value.dtype:
-                raise ValueError(f"its {name!r} has shape {words.shape} and dtype {words.dtype}")
+            array = np.asarray(entry)
+            if array.shape != value.shape or array.dtype != value.dtype:
+                raise ValueError(f"its {name!r} has shape {array.shape} and dtype {array.dtype}")
         elif isinstance(value, float):
             float(entry)
         elif isinstance(value, str):

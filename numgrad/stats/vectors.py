@@ -275,9 +275,9 @@ class MultivariateT(_Elliptical):
         known = shape if len(shape.shape) or loc is None else as_operand(loc)
         length = known.shape[-1] if len(known.shape) else 1
         factor = cholesky(_matrix(shape, length))
-        half, more = 0.5 * df, 0.5 * (df + length)
-        height = gammaln(half) - gammaln(more) + 0.5 * length * np.log(math.pi * df)
-        result = height + more * (digamma(more) - digamma(half))
+        half, whole = 0.5 * df, 0.5 * (df + length)
+        height = gammaln(half) - gammaln(whole) + 0.5 * length * np.log(math.pi * df)
+        result = height + whole * (digamma(whole) - digamma(half))
         return result + 0.5 * _log_determinant(factor)
 
     def rvs(
@@ -395,8 +395,8 @@ class Wishart(WithoutParameters):
         if len(scale.shape) == 0:
             return 2 * df * (scale * scale)
         scale = _matrix(scale, scale.shape[-1])
-        own = np.diagonal(scale, axis1=-2, axis2=-1)
-        return df * (scale * scale + np.expand_dims(own, -1) * np.expand_dims(own, -2))
+        diagonal = np.diagonal(scale, axis1=-2, axis2=-1)
+        return df * (scale * scale + np.expand_dims(diagonal, -1) * np.expand_dims(diagonal, -2))
 
     def entropy(self, df: Any, scale: Any) -> Any:
         """Differential entropy."""

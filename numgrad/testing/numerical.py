@@ -349,16 +349,16 @@ class _Check:
                 return [_flatten(y._array) for y in _outputs(self.f, self.arguments)]
 
         before = array.copy()
-        for way in ways:
+        for direction in ways:
             try:
-                array[...] = np.where(way == 0, before, before + way * self.eps)
+                array[...] = np.where(direction == 0, before, before + direction * self.eps)
                 above, high = values(), array.copy()
-                array[...] = np.where(way == 0, before, before - way * self.eps)
+                array[...] = np.where(direction == 0, before, before - direction * self.eps)
                 below, low = values(), array.copy()
             finally:
                 array[...] = before
             # what rounding left of two steps
-            step = np.linalg.norm(high - low) / np.linalg.norm(way)
+            step = np.linalg.norm(high - low) / np.linalg.norm(direction)
             for column, a, b in zip(columns, above, below, strict=True):
                 with np.errstate(invalid="ignore"):
                     column.append((a - b) / step)
@@ -397,7 +397,9 @@ class _Check:
     def forward(self, batched: bool) -> None:
         """Compare what forward mode gives."""
         for k, (position, x) in enumerate(self.checked):
-            columns = [self._tangents(position, Tensor(way)) for way in self.directions[k]]
+            columns = [
+                self._tangents(position, Tensor(direction)) for direction in self.directions[k]
+            ]
             for number, y in enumerate(self.outputs):
                 if y.dtype.kind in "fc":
                     entries = [_flatten(tangents[number]._array) for tangents in columns]
@@ -414,11 +416,11 @@ class _Check:
                     expected = np.stack([tangents[number]._array for tangents in single])
                     self._compare_batch("tangents", number, position, batch[number], expected)
 
-    def _tangents(self, position: int, way: Tensor) -> tuple[Tensor, ...]:
+    def _tangents(self, position: int, direction: Tensor) -> tuple[Tensor, ...]:
         """Tangents of all outputs for one of an input."""
         arguments = list(self.arguments)
         with dual_level(), enable_grad():
-            arguments[position] = make_dual(arguments[position], way)
+            arguments[position] = make_dual(arguments[position], direction)
             pairs = [(y, unpack_dual(y).tangent) for y in _outputs(self.f, arguments)]
             return tuple([y.detach() * 0 if t is None else t for y, t in pairs])
 
@@ -488,7 +490,7 @@ class _Check:
                 )
         zeros = np.zeros(x.shape, x.dtype)
         grads = [_flatten(zeros if row[k] is None else row[k]._array) for row in rows]
-        flat = [_flatten(way) for way in ways]
+        flat = [_flatten(direction) for direction in ways]
         if not grads or not flat:
             return np.zeros((len(grads), len(flat)))
         return np.stack(grads) @ np.stack(flat, axis=1)

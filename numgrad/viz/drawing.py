@@ -239,7 +239,7 @@ def _attributes(node: GraphNode, most: int) -> list[tuple[str, str]]:
         return []
     rows = [(name, _word(saved, node.saved is None)) for name, saved in _saved(node)]
     rows += [(name, " ".join(str(value).split())) for name, value in node.call.params.items()]
-    return [(name, word if len(word) <= most else word[: most - 3] + "...") for name, word in rows]
+    return [(name, text if len(text) <= most else text[: most - 3] + "...") for name, text in rows]
 
 
 def _word(saved: Any, freed: bool) -> str:
@@ -253,9 +253,9 @@ def _word(saved: Any, freed: bool) -> str:
 def _table(name: str, rows: list[tuple[str, str]]) -> tuple[str, ...]:
     """Lines with the name, a rule, and a row for each attribute."""
     left = max(len(attribute) for attribute, _ in rows)
-    right = max(len(word) for _, word in rows)
+    right = max(len(text) for _, text in rows)
     rule = "-" * max(left + right + 2, len(name))
-    return (name, rule, *(f"{attribute:{left}}: {word:>{right}}" for attribute, word in rows))
+    return (name, rule, *(f"{attribute:{left}}: {text:>{right}}" for attribute, text in rows))
 
 
 TEXT = ("dot", "gv")

@@ -270,15 +270,24 @@ class DerivativeProgram:
         return known
 
     def source(self, word: str) -> str:
-        """A program as text: "forward", "backward" or "tangent"."""
+        """A program as text: "forward", "backward", "tangent", "augmented" or "reverse"."""
         if word == "forward":
             return self.forward.source
         if word == "tangent":
             return self.tangent.source
         if word == "backward":
             return self.gradient(self.all_inputs).source
+        if word in ("augmented", "reverse"):
+            split = self.split(self.all_inputs)
+            if split is None:
+                raise NumgradValueError(
+                    f"source: {self.function.name} has no split form; its gradient is computed by "
+                    "the program backward"
+                )
+            return (split.forward if word == "augmented" else split.reverse).source
         raise NumgradValueError(
-            f"source: no program is called {word!r}; it is forward, backward or tangent"
+            f"source: no program is called {word!r}; it is forward, backward, tangent, augmented "
+            "or reverse"
         )
 
     def report(self, arguments: Sequence[Any] = ()) -> KernelReport:
@@ -288,10 +297,11 @@ class DerivativeProgram:
             "tangents": self.tangent,
             "gradient": self.gradient(self.all_inputs),
         }
-        split = self.split(self.all_inputs) if arguments else None
-        size = None if split is None else kept_bytes(split, self._given(arguments))
+        backward = self.backward(self.all_inputs)
+        split = None if backward.fused else self.split(self.all_inputs)
+        size = kept_bytes(split, self._given(arguments)) if split and arguments else None
         scope = self.definition.scope
-        return report_of(self.function, self.backward(self.all_inputs), scope, texts, size)
+        return report_of(self.function, backward, scope, texts, split, size)
 
     @property
     def all_inputs(self) -> tuple[str, ...]:

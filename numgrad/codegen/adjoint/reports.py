@@ -124,6 +124,12 @@ class KernelReport:
         Lines of loops of which each iteration runs again before it is reversed.
     parallel
         The loops that are written with ``prange``, for each program.
+    form
+        "fused" if a recorded call computes the gradient with the value: Note [Fused sweeps] in
+        ``fused``; "split" if it holds what the backward sweep reads: Note [Split mode] in
+        ``split``; "joint" if the backward computes the function again.
+    held
+        Names of what a recorded call holds in split mode until its backward, besides operands.
     scalar
         The innermost loops that are not compiled to vectors, for each program.
     bytes
@@ -138,6 +144,8 @@ class KernelReport:
     parallel: tuple[LoopInSweep, ...] = ()
     scalar: tuple[LoopWithoutVectors, ...] = ()
     bytes: int | None = None
+    form: str = "joint"
+    held: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         parts = [
@@ -157,6 +165,16 @@ class KernelReport:
         lines += [f"    {array}" for array in self.arrays]
         lines += [f"    iterations of the loop in line {line} run again" for line in self.again]
         lines += [f"    {loop}" for loop in (*self.parallel, *self.scalar)]
+        if self.form == "fused":
+            lines.append("    a recorded call computes the gradient with the value, and holds it")
+        elif self.form == "split":
+            held = ", ".join(self.held) or "nothing besides its operands"
+            lines.append(f"    a recorded call holds until its backward: {held}")
+        else:
+            lines.append(
+                "    a backward computes the function again: how much it would read of the call "
+                "does not follow from lengths and integers"
+            )
         return "\n".join(lines)
 
 
@@ -165,9 +183,10 @@ def report_of(
     backward: Backward,
     scope: Scope,
     texts: Mapping[str, Text],
+    split: SplitProgram | None,
     kept_bytes: int | None = None,
 ) -> KernelReport:
-    """The report of a function's backward sweep, and of programs by name."""
+    """The report of a function's backward sweep, of programs by name, and of split mode."""
     tapes = backward.tapes
 
     def line(loop_line: int) -> int:
@@ -205,6 +224,8 @@ def report_of(
                     tuple(loop.sums),
                 )
             )
+    form = "fused" if backward.fused else "joint" if split is None else "split"
+    held = () if split is None else split.held
     scalar = {
         LoopWithoutVectors(lines[word][variable], word, obstacle): None
         for word, text in texts.items()
@@ -219,6 +240,8 @@ def report_of(
         tuple(parallel),
         tuple(scalar),
         kept_bytes,
+        form,
+        held,
     )
 
 

@@ -2,10 +2,10 @@
 
 Note [Simplification]
 ---------------------
-Common subexpressions are one value, and what is the same in all iterations of a loop is computed
-before it (loop-invariant code motion), so that the gradient keeps it once, and sums its cotangent
-in a scalar. LLVM does the same to values, but not to tapes. Every value is computed as before, bit
-by bit.
+Common subexpressions are one value, as are an element and what it was just set to; and what is the
+same in all iterations of a loop is computed before it (loop-invariant code motion), so that the
+gradient keeps it once, and sums its cotangent in a scalar. LLVM does the same to values, but not to
+tapes. Every value is computed as before, bit by bit.
 
 A statement leaves a loop only if each iteration runs it, and only behind the question whether there
 is an iteration at all: elements are read nowhere else than before, and no gradient of infinite
@@ -121,6 +121,8 @@ class _CommonValues:
                     known[key] = s.name
                 case Store() | Allocate() | Ensure():
                     _forget(known, {s.array})
+                    if isinstance(s, Store) and self._stays_the_same(s):
+                        known["element", s.array, *map(_key, s.index)] = str(s.value)
                 case KernelBranch():
                     for side in (s.then, s.other):
                         self._block(side, dict(known))
@@ -133,6 +135,12 @@ class _CommonValues:
                     self._ends(s)
             statements.append(s)
         block.statements = statements
+
+    def _stays_the_same(self, s: Store) -> bool:
+        """Whether what is read of an element that was just set is the value itself."""
+        if s.add or not isinstance(s.value, str):
+            return False
+        return self.function.dtypes[s.value] == self.function.arrays[s.array].dtype
 
     def _value(self, value: Any) -> Any:
         return substituted(value, self.names)

@@ -189,6 +189,14 @@ class SplitProgram:
         return [*[f"tape_{name}" for name in self.tapes], *self.locals, *self.kept]
 
     @property
+    def held(self) -> tuple[str, ...]:
+        """The state in words: tapes and arrays by name, how many numbers, outputs that it reads."""
+        count = len(self.places)
+        numbers = [f"{count} number{'s' * (count > 1)}"] if count else []
+        outputs = ["its outputs"] if self.reads_outputs else []
+        return (*self.tapes, *self.locals, *numbers, *outputs)
+
+    @property
     def _kinds(self) -> list[tuple[np.dtype, int]]:
         arrays = [self.function.arrays[name] for name in self.locals]
         return [

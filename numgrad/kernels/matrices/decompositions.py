@@ -46,16 +46,16 @@ def real_eigen(a, w, v, upper, vectors, alone):
 def complex_eigen(a, w, v, upper, vectors, alone):
     """The same of a Hermitian matrix."""
     n = a.shape[0]
-    length, more, integers = 1 + 70 * n + n * n, 1 + 5 * n + 2 * n * n, 3 + 5 * n
+    length, real_length, integers = 1 + 70 * n + n * n, 1 + 5 * n + 2 * n * n, 3 + 5 * n
     b, values = np.empty((n, n), np.complex128), np.empty(n, np.float64)
-    work, reals = np.empty(length, np.complex128), np.empty(more, np.float64)
+    work, reals = np.empty(length, np.complex128), np.empty(real_length, np.float64)
     room, info = np.empty(integers, np.int32), np.empty(1, np.int32)
     job = 86 if vectors else 78
     letter = 85 if upper else 76
     copy(a.T, b)
     lapack(
-        b.dtype, "heevd", job, letter, n, b, n, values, work, length, reals, more, room, integers,
-        info,
+        b.dtype, "heevd", job, letter, n, b, n, values, work, length, reals, real_length, room,
+        integers, info,
     )  # fmt: skip
     for i in range(n):
         w[i] = values[i]
@@ -90,9 +90,9 @@ def complex_singular(a, u, s, vh, job, alone):
     """The same of a complex matrix."""
     m, n, k = a.shape[0], a.shape[1], s.shape[0]
     length = 4 * k * k + 7 * k + max(m, n) + 64 * (m + n)
-    more = max(5 * k * (k + 1), 2 * k * (max(m, n) + k) + k)
+    real_length = max(5 * k * (k + 1), 2 * k * (max(m, n) + k) + k)
     b, work = np.empty((n, m), np.complex128), np.empty(length, np.complex128)
-    reals = np.empty(more, np.float64)
+    reals = np.empty(real_length, np.float64)
     left = np.empty((u.shape[1], u.shape[0]), np.complex128)
     right = np.empty((vh.shape[1], vh.shape[0]), np.complex128)
     values = np.empty(k, np.float64)

@@ -256,7 +256,7 @@ def exponential(a, out, alone):
     pivots, info = np.empty(n, np.int32), np.empty(1, np.int32)
     copy(a, b)
     first = 0
-    choice, more = choose(b, b2, b4, b6, b8, sizes, room, norm, alone)
+    choice, further = choose(b, b2, b4, b6, b8, sizes, room, norm, alone)
     while choice < 0:  # powers overflow
         first += int(_AT_ONCE)
         scale = 2.0 ** float(-first)
@@ -265,8 +265,8 @@ def exponential(a, out, alone):
                 b[i, j] = a[i, j] * scale
                 sizes[i, j] *= 2.0**-_AT_ONCE
         norm *= 2.0**-_AT_ONCE
-        choice, more = choose(b, b2, b4, b6, b8, sizes, room, norm, alone)
-    halvings = first + more
+        choice, further = choose(b, b2, b4, b6, b8, sizes, room, norm, alone)
+    halvings = first + further
     polynomials(b, b2, b4, b6, b8, u, out, choice, alone)
     v = b8
     for i in range(n):

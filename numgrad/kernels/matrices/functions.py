@@ -95,8 +95,8 @@ def roots(a: np.ndarray) -> tuple[np.ndarray, Any]:
     out, n = np.empty(a.shape, a.dtype), a.shape[-1]
     if not out.size:
         return out, None
-    more = () if a.dtype.kind == "f" else (_like(out),)
-    return out, _ROOT[a.dtype.kind](a.dtype, n, _schur_ns(n), a, out, *more)
+    like = () if a.dtype.kind == "f" else (_like(out),)
+    return out, _ROOT[a.dtype.kind](a.dtype, n, _schur_ns(n), a, out, *like)
 
 
 def logarithms(a: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -108,8 +108,8 @@ def logarithms(a: np.ndarray) -> tuple[np.ndarray, Any]:
     out, n = np.empty(a.shape, a.dtype), a.shape[-1]
     if not out.size:
         return out, None
-    more = () if a.dtype.kind == "f" else (_like(out),)
-    return out, _LOGARITHM[a.dtype.kind](a.dtype, n, 4 * _schur_ns(n), a, out, *more)
+    like = () if a.dtype.kind == "f" else (_like(out),)
+    return out, _LOGARITHM[a.dtype.kind](a.dtype, n, 4 * _schur_ns(n), a, out, *like)
 
 
 def banded(ab: np.ndarray, b: np.ndarray, below: int, above: int) -> tuple[np.ndarray, Any]:

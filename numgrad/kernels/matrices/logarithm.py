@@ -112,7 +112,7 @@ def choose(a, e, p2, p3, p4, p5, sums, roots, alone):
     for degree in range(1, 3):
         if size <= _REACH[degree]:
             return degree, roots
-    more = 0
+    extra_roots = 0
     while roots < _MOST_ROOTS:
         product(p2, 0, p2, 0, p4, 0, alone)
         d4 = root(norm_of(p4, sums), 4.0)
@@ -124,9 +124,9 @@ def choose(a, e, p2, p3, p4, p5, sums, roots, alone):
                 degree += 1
             if degree <= 6:
                 return degree, roots
-            again = size * 0.5 <= _REACH[5] and more < 2
+            again = size * 0.5 <= _REACH[5] and extra_roots < 2
         if again:
-            more += 1
+            extra_roots += 1
         else:
             product(p2, 0, p3, 0, p5, 0, alone)
             size = min(size, max(d4, root(norm_of(p5, sums), 5.0)))

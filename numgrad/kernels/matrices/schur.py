@@ -50,10 +50,10 @@ def complex_schur(t, v, like):
     """The same of a complex matrix."""
     n = t.shape[0]
     length = _room(n)
-    values, work, more = np.empty(n, t.dtype), np.empty(length, t.dtype), np.empty(n, like.dtype)
+    values, work, reals = np.empty(n, t.dtype), np.empty(length, t.dtype), np.empty(n, like.dtype)
     count, info = np.empty(1, np.int32), np.empty(1, np.int32)
     lapack(
-        t.dtype, "gees", "V", "N", 0, n, t, n, count, values, v, n, work, length, more, count, info
+        t.dtype, "gees", "V", "N", 0, n, t, n, count, values, v, n, work, length, reals, count, info
     )
     return NOT_FOUND if info[0] != 0 else 0
 

@@ -122,20 +122,20 @@ class StackKernel:
             "C": f"complex{2 * 8 * real.itemsize}",
             "N": "int32",
         }
-        words = []
+        texts = []
         for kind in self.kinds:
             if kind in _NUMBERS:
-                words.append(_NUMBERS[kind])
+                texts.append(_NUMBERS[kind])
                 continue
             axes = ":," * (int(kind[1]) - 1 - single) + (":" if kind.endswith(".") else "::1")
-            words.append(f"{types[kind[0]]}[{axes}]")
-        return words
+            texts.append(f"{types[kind[0]]}[{axes}]")
+        return texts
 
     def externals(self, dtype: np.dtype) -> list[str]:
         """The functions of LAPACK and BLAS that it calls."""
         products = np.result_type(dtype, np.complex64) if self.products == "C" else dtype
-        own = np.result_type(dtype, np.float64) if self.in_double else dtype
-        of_lapack = [lapack_external(name, own) for name in self.lapack]
+        computing = np.result_type(dtype, np.float64) if self.in_double else dtype
+        of_lapack = [lapack_external(name, computing) for name in self.lapack]
         return [*of_lapack, gemm.external("gemm", products.name)]
 
 
@@ -153,10 +153,10 @@ def with_batch(
         return call
 
     def reshaped(*arguments: Any) -> list[int] | int:
-        given = [
+        flat = [
             x.reshape(count, *x.shape[lead:]) if type(x) is np.ndarray else x for x in arguments
         ]
-        info = run(*given)
+        info = run(*flat)
         return 0 if info is None else info.tolist()
 
     return reshaped
@@ -227,10 +227,10 @@ def _home(name: str) -> str:
     return f"scipy.linalg.cython_{'blas' if name in ('trsm', 'trsv') else 'lapack'}"
 
 
-def _declare(letter: str, name: str, words: str) -> ExternalFunction:
+def _declare(letter: str, name: str, types: str) -> ExternalFunction:
     symbol = external_symbol(f"{_home(name)}:{letter}{name}")
     # they return nothing; what is read instead is not used
-    return ExternalFunction(symbol, f"int32({', '.join(['int64'] * len(words.split()))})")
+    return ExternalFunction(symbol, f"int32({', '.join(['int64'] * len(types.split()))})")
 
 
 for _letter, _table in (("s", _REAL), ("d", _REAL), ("c", _COMPLEX), ("z", _COMPLEX)):
@@ -240,13 +240,13 @@ for _letter, _table in (("s", _REAL), ("d", _REAL), ("c", _COMPLEX), ("z", _COMP
 
 @cache
 def _lapack_kernel(name: str, dtype: np.dtype, parallel: bool) -> Callable[..., None]:
-    words = (_COMPLEX if dtype.kind == "c" else _REAL)[name].split()
+    entries = (_COMPLEX if dtype.kind == "c" else _REAL)[name].split()
     types = {"T": type_name(dtype), "R": f"float{dtype.itemsize * 8}", "N": "int32"}
     if dtype.kind == "c":
         types["R"] = f"float{dtype.itemsize * 4}"
     names, signature, arguments = [], [], []
-    for word in words:
-        kind, slot = word
+    for entry in entries:
+        kind, slot = entry
         if kind in "cs":
             arguments.append(f"{'codes' if kind == 'c' else 'sizes'}[{slot}:].ctypes.data")
             continue
@@ -255,10 +255,10 @@ def _lapack_kernel(name: str, dtype: np.dtype, parallel: bool) -> Callable[..., 
         signature.append(f"{types[kind]}[{':,' * (axes - 1)}::1]")
         index = {".": "", "*": "[task]", "1": "[i:]"}.get(slot, "[i]")
         arguments.append(f"{names[-1]}{index}.ctypes.data")
-    own = f"{_LETTERS[dtype.name]}{name}"
+    symbol = f"{_LETTERS[dtype.name]}{name}"
     source = (
         "from numba import prange\n"
-        f"from {__name__} import {own} as function\n\n"
+        f"from {__name__} import {symbol} as function\n\n"
         f"def kernel(codes, sizes, count, tasks, {', '.join(names)}):\n"
         f"    for task in {'prange' if parallel else 'range'}(tasks):\n"
         "        for i in range(task * count // tasks, (task + 1) * count // tasks):\n"
@@ -270,7 +270,7 @@ def _lapack_kernel(name: str, dtype: np.dtype, parallel: bool) -> Callable[..., 
         f"void(int64[::1], int32[::1], int64, int64, {', '.join(signature)})",
         parallel=parallel,
         nogil=True,
-        externals=[f"{_home(name)}:{own}"],
+        externals=[f"{_home(name)}:{symbol}"],
     ).entry
 
 

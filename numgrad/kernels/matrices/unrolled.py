@@ -213,7 +213,7 @@ def triangle(lower: bool, of_adjoint: bool, unit: bool) -> str:
 
 def _triangle(n: int, columns: int, what: str) -> list[str]:
     """Statements that solve with one triangle in place of the right sides."""
-    lower, of_adjoint, unit = (word in what for word in ("lower", "adjoint", "unit"))
+    lower, of_adjoint, unit = (option in what for option in ("lower", "adjoint", "unit"))
     rows = range(n)
     beside = {i: rows[:i] if lower else rows[i + 1 :] for i in rows}
     lines = [f"a{i}{j} = a[s, {i}, {j}]" for i in rows for j in beside[i]]

@@ -192,7 +192,7 @@ LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
 
 @instruction
-def lapack(like, name, *given):
+def lapack(like, name, *arguments):
     """Call ``name`` for the dtype ``like``.
 
     Arrays are given by their addresses, integers by those of copies; a letter is an integer too,

@@ -161,11 +161,11 @@ class _Code:
         f.begin(after)
 
     def _as_it_is(self) -> str:
-        node, own = self.f.module.node, len(self.f.module.metadata)
-        node(f"distinct !{{!{own}, !{own + 1}, !{own + 2}}}")
+        node, number = self.f.module.node, len(self.f.module.metadata)
+        node(f"distinct !{{!{number}, !{number + 1}, !{number + 2}}}")
         node('!{!"llvm.loop.unroll.disable"}')
         node('!{!"llvm.loop.vectorize.enable", i1 false}')
-        return f"!{own}"
+        return f"!{number}"
 
 
 def stack(body: InstructionContext, size: Number) -> Number:
@@ -175,11 +175,13 @@ def stack(body: InstructionContext, size: Number) -> Number:
 
 def tile(
     body: InstructionContext, like: Known, rows: Number, vectors: Number, width: Number,
-    *given: Number,
+    *arguments: Number,
 ) -> None:  # fmt: skip
     assert rows.literal is not None
     assert vectors.literal is not None
-    _tile(_Code(body, body.dtype_of(like), width.literal), rows.literal, vectors.literal, *given)
+    _tile(
+        _Code(body, body.dtype_of(like), width.literal), rows.literal, vectors.literal, *arguments
+    )
 
 
 def _broad() -> int:
@@ -191,9 +193,9 @@ def broad_bytes(body: InstructionContext) -> Number:
     return integer(2 * _broad())
 
 
-def broad_tile(body: InstructionContext, like: Known, rows: Number, *given: Number) -> None:
+def broad_tile(body: InstructionContext, like: Known, rows: Number, *arguments: Number) -> None:
     assert rows.literal is not None
-    _tile(_Code(body, body.dtype_of(like), _broad()), rows.literal, 2, *given)
+    _tile(_Code(body, body.dtype_of(like), _broad()), rows.literal, 2, *arguments)
 
 
 def broad_finite(
@@ -350,20 +352,20 @@ def turn(
     squares = do.apply(code.f, "sdiv", rows, lanes, dtype=INT64)
     done = do.binary(code.f, "*", squares, lanes)
     with code.loop(squares) as at:
-        given = [code.along(source, at, integer(width.literal))]
+        sources = [code.along(source, at, integer(width.literal))]
         addresses = [code.along(target, do.binary(code.f, "*", at, lanes), pitch)]
         for _ in range(1, code.lanes):
-            given.append(code.add(given[-1], column))
+            sources.append(code.add(sources[-1], column))
             addresses.append(code.add(addresses[-1], pitch))
-        turned = code.turned([code.load(each, code.lanes) for each in given])
+        turned = code.turned([code.load(each, code.lanes) for each in sources])
         for row, there in zip(turned, addresses, strict=True):
             code.store(row, there)
     size = integer(code.size)
     first, addresses = code.along(source, done, size), code.along(target, done, pitch)
     with code.loop(lanes) as j:
-        given, there = code.along(first, j, column), code.along(addresses, j, size)
+        sources, there = code.along(first, j, column), code.along(addresses, j, size)
         with code.loop(do.binary(code.f, "-", rows, done)) as k:
-            code.store(code.load(code.along(given, k, size)), code.along(there, k, pitch))
+            code.store(code.load(code.along(sources, k, size)), code.along(there, k, pitch))
 
 
 def clear(body: InstructionContext, address: Number, size: Number) -> None:
@@ -376,7 +378,7 @@ def clear(body: InstructionContext, address: Number, size: Number) -> None:
 
 
 def lapack(
-    body: InstructionContext, like: Known, name: Known, *given: Array | Number | Known
+    body: InstructionContext, like: Known, name: Known, *arguments: Array | Number | Known
 ) -> None:
     if body.lanes is not None:
         raise NotVector("a native function")
@@ -391,10 +393,10 @@ def lapack(
         f.effect(f"store i32 {do.cast(f, value, INT32).part}, ptr {slot}")
         return slot
 
-    places = [address(value) for value in given]
+    addresses = [address(value) for value in arguments]
     symbol = external_symbol(lapack_external(name.value, body.dtype_of(like)))
-    function = f.module.declare(symbol, "void", ["ptr"] * len(places))
-    f.effect(f"call void {function}({', '.join(f'ptr {slot}' for slot in places)})")
+    function = f.module.declare(symbol, "void", ["ptr"] * len(addresses))
+    f.effect(f"call void {function}({', '.join(f'ptr {slot}' for slot in addresses)})")
 
 
 def blas_gemm(
@@ -431,9 +433,9 @@ def blas_gemm(
     one = known(1)
     beta = f.pure(f"select i1 {do.truth(f, add).part}, ptr {one}, ptr {known(0)}")
     # a row-major matrix is the transpose of a column-major one: c.T = op(b).T @ op(a).T
-    given = (
+    arguments = (
         code(trans_b), code(trans_a), number(n), number(m), number(k), one,
         address(b), number(ldb), address(a), number(lda), beta, address(c), number(ldc),
     )  # fmt: skip
-    function = f.module.declare(external_symbol(BLAS[dtype.name]), "void", ["ptr"] * len(given))
-    f.effect(f"call void {function}({', '.join(f'ptr {text}' for text in given)})")
+    function = f.module.declare(external_symbol(BLAS[dtype.name]), "void", ["ptr"] * len(arguments))
+    f.effect(f"call void {function}({', '.join(f'ptr {text}' for text in arguments)})")

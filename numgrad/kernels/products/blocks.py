@@ -53,18 +53,18 @@ def block_product(like, size, a, row_a, step_a, b, row_b, count, c, row_c, rows,
         x += first * step_a
         y = b + first * row_b
         for left in range(0, columns, wide):
-            kept = min(wide, columns - left)
+            breadth = min(wide, columns - left)
             corner = c + i * row_c + left * size
-            whole = kept == wide
+            whole = breadth == wide
             target = corner if whole else edge
             row = row_c if whole else pitch
             if add and not whole:
-                gather(like, corner, row_c, size, height, kept, edge, pitch)
+                gather(like, corner, row_c, size, height, breadth, edge, pitch)
             broad_tile(
                 like, 4, x, row_a, step_a, y + left * size, row_b, terms, target, row, height, add
             )
             if not whole:
-                gather(like, edge, pitch, size, height, kept, corner, row_c)
+                gather(like, edge, pitch, size, height, breadth, corner, row_c)
 
 
 def _one_by_one(like, size, a, row_a, step_a, b, row_b, count, c, row_c, rows, columns, add):

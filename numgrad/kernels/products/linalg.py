@@ -213,21 +213,21 @@ def batched_backward_kernel(
     are added to zeros, by one thread.
     """
     names, lines = ["g"], []
-    for bit, own, other, at in ((1, "ga", "b", "ia"), (2, "gb", "a", "ib")):
+    for bit, target, other, at in ((1, "ga", "b", "ia"), (2, "gb", "a", "ib")):
         if not mask & bit:
             continue
-        names += [other, own]
+        names += [other, target]
         before, matrix = conjugated(dtype, f"one_{other}")
         lines += [f"one_{other} = {other}[i{other}[i]]", *before]
         matrix += "" if (tb if other == "b" else ta) else ".T"
         pair = f"g[i], {matrix}" if bit == 1 else f"{matrix}, g[i]"
         if shared & bit:
-            shape = f"({own}.shape[1], {own}.shape[2])"
-            lines.append(f"part_{own} = np.empty({shape}, {own}.dtype)")
-            lines.append(f"multiply({pair}, part_{own})")
-            lines.append(f"add_to(part_{own}, {own}[{at}[i]])")
+            shape = f"({target}.shape[1], {target}.shape[2])"
+            lines.append(f"part_{target} = np.empty({shape}, {target}.dtype)")
+            lines.append(f"multiply({pair}, part_{target})")
+            lines.append(f"add_to(part_{target}, {target}[{at}[i]])")
         else:
-            lines.append(f"multiply({pair}, {own}[i])")
+            lines.append(f"multiply({pair}, {target}[i])")
     source = product_source(dtype, how) + "\n".join(
         [
             _ADD_TO if shared else "",

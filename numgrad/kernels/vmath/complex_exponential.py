@@ -194,10 +194,10 @@ def one_plus_exp(x, y):
     s, c = select(zero, copysign(D_ZERO, y), s), select(zero, D_ZERO, c)
     _, half = sincos_f64(D_HALF * y)
     half = (D_TWO * half) * half  # 1 + cos(y)
-    more = expm1_f64(x)
+    growth = expm1_f64(x)
     near = c < D_ZERO
-    a = select(near, half + more * c, D_ONE + e * c)
-    return e * c, e * s, a, e * select(near, half + more, c + e)
+    a = select(near, half + growth * c, D_ONE + e * c)
+    return e * c, e * s, a, e * select(near, half + growth, c + e)
 
 
 @outlined
@@ -223,9 +223,9 @@ def softplus_c128(z):
         angle = select(y == D_ZERO, y, atan2_f64(s, c) - e * s)
         return complex(x + select(e == D_ZERO, D_ZERO, e * c), angle)
     c, s, a, b = one_plus_exp(x, y)
-    more = c + b  # |1 + w|**2 - 1
-    if more > -D_HALF:
-        real = D_HALF * log1p_f64(more)
+    excess = c + b  # |1 + w|**2 - 1
+    if excess > -D_HALF:
+        real = D_HALF * log1p_f64(excess)
     else:
         real = log_of_modulus(a, D_ZERO, s)
     return complex(real, atan2_f64(s, a))

@@ -121,14 +121,14 @@ def log_of_modulus(x, x_low, y):
     most = select(a > b, a, b)
     large, small = most > LOG_LARGE, most < LOG_SMALL
     scale = select(large, LOG_DOWN, select(small, LOG_UP, D_ONE))
-    more = select(large, TWICE_K, select(small, -TWICE_K, D_ZERO))
+    exponent = select(large, TWICE_K, select(small, -TWICE_K, D_ZERO))
     u, v = a * scale, b * scale
     p, p_low = two_prod_f64(u, u)
     q, q_low = two_prod_f64(v, v)
     s, s_low = two_sum(p, q)
     cross = D_TWO * u * select(x < D_ZERO, -x_low, x_low)  # x_low is 0 unless scale is 1
     s, s_low = fast_two_sum(s, (s_low + cross) + (p_low + q_low))
-    y = D_HALF * log_of_sum_f64(s, s_low, more)
+    y = D_HALF * log_of_sum_f64(s, s_low, exponent)
     y = select(most == D_ZERO, -D_INF, y)
     y = select((a != a) | (b != b), D_NAN, y)
     return select((a == D_INF) | (b == D_INF), D_INF, y)

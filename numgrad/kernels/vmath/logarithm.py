@@ -167,10 +167,10 @@ log10_f32 = single(log10_f64)
 
 
 @device
-def log_of_sum_f64(u, u_low, more):
+def log_of_sum_f64(u, u_low, exponent):
     """``log(2**more (u + u_low))`` for a normal ``u > 0``, ``u_low`` below its last place."""
     k, m, e = split_f64(u)
-    k = k + more
+    k = k + exponent
     correction = (D_HALF * u_low) * from_bits(
         INT((TWO_BIASES - e) << FRACTION_BITS)
     )  # u_low / 2**k
@@ -204,8 +204,8 @@ def logit_f64(x):
     reciprocal = D_ONE / d
     u = n * reciprocal
     u_low = reciprocal * mul_add(-u, d_low, exact_mul_add_f64(-u, d, n))
-    more = select(subnormal, SUBNORMAL_K, D_ZERO)
-    return special_cases_f64(u, log_of_sum_f64(u, u_low, more))
+    exponent = select(subnormal, SUBNORMAL_K, D_ZERO)
+    return special_cases_f64(u, log_of_sum_f64(u, u_low, exponent))
 
 
 logit_f32 = single(logit_f64)

@@ -144,12 +144,12 @@ def adjugate_derivative(a, t):
     if not a.size:
         return np.zeros(np.broadcast_shapes(a.shape, t.shape), dtype)
     u, s, vh, unit = _singular_basis(np.asarray(a, matrices.computing_dtype("det", a)))
-    own = np.eye(n, dtype=bool)
-    products = _products_without(s, own[:, None, :] | own)
+    identity = np.eye(n, dtype=bool)
+    products = _products_without(s, identity[:, None, :] | identity)
     t = matrices.adjoint(u) @ t @ matrices.adjoint(vh)
     on = np.diagonal(t, axis1=-2, axis2=-1)
-    of_others = np.where(own, 0, products) @ on[..., None]
-    turned = np.where(own, of_others, -products * t)
+    of_others = np.where(identity, 0, products) @ on[..., None]
+    turned = np.where(identity, of_others, -products * t)
     return (matrices.adjoint(vh) @ turned @ matrices.adjoint(u) * unit).astype(dtype, copy=False)
 
 

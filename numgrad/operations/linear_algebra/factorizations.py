@@ -177,9 +177,9 @@ def packed_lu(a):
         (getrf,) = get_lapack_funcs(("getrf",), (a,))
         for index in np.ndindex(*batch):
             packed[index], pivots[index], _ = getrf(a[index])
-            own = order[index]
+            rows = order[index]
             for i, p in enumerate(pivots[index]):
-                own[i], own[p] = own[p], own[i]
+                rows[i], rows[p] = rows[p], rows[i]
     return packed, pivots, order
 
 
@@ -247,9 +247,9 @@ def permutation_of(pivots):
     order = np.empty(pivots.shape, np.int64)
     order[...] = np.arange(pivots.shape[-1])
     for index in np.ndindex(*pivots.shape[:-1]):
-        own = order[index]
+        rows = order[index]
         for i, p in enumerate(pivots[index]):
-            own[i], own[p] = own[p], own[i]
+            rows[i], rows[p] = rows[p], rows[i]
     return order
 
 
@@ -455,11 +455,11 @@ def _columns(x: Any, order: Any) -> Any:
 def _block_factors_vjp(g, y, lower, hermitian):
     of_factor, of_blocks, *_ = g
     factor, blocks, order = y
-    own = (blocks != 0) | (matrices.identity(blocks.shape[-1], blocks.dtype) != 0)
-    total = 0 * blocks if of_blocks is None else where(own, of_blocks, 0)
+    in_blocks = (blocks != 0) | (matrices.identity(blocks.shape[-1], blocks.dtype) != 0)
+    total = 0 * blocks if of_blocks is None else where(in_blocks, of_blocks, 0)
     if of_factor is not None:
         side = np.tri(blocks.shape[-1].__index__(), dtype=bool)
-        beside = matrices.constant(side if lower else side.T.copy()) & ~own
+        beside = matrices.constant(side if lower else side.T.copy()) & ~in_blocks
         inner = where(beside, matrices.product(matrices.adjoint(factor), of_factor), 0)
         total = total + where(beside, matrices.adjoint(solve(blocks, matrices.adjoint(inner))), 0)
     triangle = _permuted_rows(factor, order)

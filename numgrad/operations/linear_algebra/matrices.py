@@ -140,8 +140,8 @@ def stacked(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def spread(a: np.ndarray, batch: tuple[int, ...], axes: int = 2) -> np.ndarray:
     """A stack of matrices, or of what has so many axes, broadcast to the shape of another."""
-    own = a.shape[-axes:]
-    return a if a.shape[:-axes] == batch else np.broadcast_to(a, (*batch, *own))
+    lengths = a.shape[-axes:]
+    return a if a.shape[:-axes] == batch else np.broadcast_to(a, (*batch, *lengths))
 
 
 def is_constant(x: Any) -> bool:
@@ -210,10 +210,10 @@ def eye(n: int, dtype: np.dtype) -> np.ndarray:
 
 def on_diagonal(w: Any, others: Any) -> Any:
     """Matrices with ``w`` on their diagonals, and other elements of given ones."""
-    own = eye(w.shape[-1].__index__(), _BOOL)
+    identity = eye(w.shape[-1].__index__(), _BOOL)
     if type(others) is np.ndarray:
-        return np.where(own, w[..., None, :], others)
-    return OPS["where"](constant(own), w[..., None, :], others)
+        return np.where(identity, w[..., None, :], others)
+    return OPS["where"](constant(identity), w[..., None, :], others)
 
 
 def hermitian(x: Any) -> Any:

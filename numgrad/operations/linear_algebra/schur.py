@@ -103,8 +103,8 @@ def _triangular_back(g: Any, y: Any) -> Any:
         right = (
             turn[..., j + 1 :, j] + matrices.product(known[..., j + 1 :, :], row[..., None])[..., 0]
         )
-        own = t[..., j, j]
-        block = t[..., j + 1 :, j + 1 :] - own[..., None, None] * unit[j + 1 :, j + 1 :]
+        eigenvalue = t[..., j, j]
+        block = t[..., j + 1 :, j + 1 :] - eigenvalue[..., None, None] * unit[j + 1 :, j + 1 :]
         column = solve_triangle(block, right[..., None], lower=False, of_adjoint=True)
         known = concat(concat(0 * known[..., : j + 1, :1], column, axis=-2), known, axis=-1)
     return matrices.product(matrices.product(z, of_t - known), matrices.adjoint(z))
@@ -264,11 +264,11 @@ def _hessenberg_vjp(g, y):
         right = right - matrices.product(bar[..., j:, j:], whole[..., j, :, None])[..., 0]
         rest = left[..., j:, 0] + inner[..., j:, j] - np.conj(right + inner[..., j, j:])
         rest = rest / bar[..., j, j - 1, None]
-        own = of_h[..., : j + 1, j - 1 : j]
+        upper = of_h[..., : j + 1, j - 1 : j]
         if not plain:  # elements below the diagonal are real
-            own = concat(own[..., :j, :], np.real(own[..., j:, :]) + 0.5 * rest[..., :1, None],
-                         axis=-2)  # fmt: skip
-        column = concat(own, rest[..., 1:, None], axis=-2)
+            below = np.real(upper[..., j:, :]) + 0.5 * rest[..., :1, None]
+            upper = concat(upper[..., :j, :], below, axis=-2)
+        column = concat(upper, rest[..., 1:, None], axis=-2)
         whole = concat(column, whole, axis=-1)
     return matrices.product(matrices.product(q, whole), matrices.adjoint(q))
 

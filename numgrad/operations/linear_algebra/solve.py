@@ -53,12 +53,12 @@ def substituted(
 ) -> np.ndarray:
     """Solutions by factors, of a stack that broadcasts against that of ``b``."""
     n, columns = b.shape[-2:]
-    own = factors.shape[:-2]
-    batch = np.broadcast_shapes(own, b.shape[:-2])
-    if prod(own) != 1 and own != batch:
+    lead = factors.shape[:-2]
+    batch = np.broadcast_shapes(lead, b.shape[:-2])
+    if prod(lead) != 1 and lead != batch:
         factors = np.broadcast_to(factors, (*batch, n, n))
-        own = batch
-    pivots = np.broadcast_to(pivots, (*own, n))
+        lead = batch
+    pivots = np.broadcast_to(pivots, (*lead, n))
     dtype = np.result_type(factors, b)
     if dtype != factors.dtype or not factors.flags.c_contiguous:
         factors = np.ascontiguousarray(factors, dtype)
@@ -137,10 +137,10 @@ def solve(a, b):
     shape = matrices.check_right_side("solve", a, b)
     dtype = matrices.computing_dtype("solve", a, b)
     right = b.shape if b.ndim > 1 else (*b.shape, 1)
-    own = a.shape[:-2]
+    lead = a.shape[:-2]
     run = None
-    if own == right[:-2]:
-        run = systems.solving(own, right[-2], right[-1], dtype)
+    if lead == right[:-2]:
+        run = systems.solving(lead, right[-2], right[-1], dtype)
     if run is None:
         return partial(_solve_by_factors, dtype, shape, right)
     of_factors, of_pivots = a.shape, a.shape[:-1]
@@ -150,7 +150,7 @@ def solve(a, b):
         factors, pivots, x = empty(of_factors, dtype), empty(of_pivots, INT32), empty(right, dtype)
         info = run(packed(a, dtype), packed(b, dtype).reshape(right), factors, pivots, x)
         if info:
-            matrices.check_nonzero_pivots("solve", info, own)
+            matrices.check_nonzero_pivots("solve", info, lead)
         return x.reshape(shape), (factors, pivots)
 
     return compute
@@ -160,9 +160,9 @@ def _solve_by_factors(
     dtype: np.dtype, shape: tuple[int, ...], right: tuple[int, ...], a: np.ndarray, b: np.ndarray
 ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
     """Solutions by LAPACK, or of stacks that broadcast."""
-    own, b = a.shape[:-2], b.reshape(right)
+    lead, b = a.shape[:-2], b.reshape(right)
     x = None
-    if own == right[:-2]:
+    if lead == right[:-2]:
         x, factors, pivots, info = systems.solved(
             matrices.as_stack(a, dtype), matrices.as_stack(b, dtype)
         )
@@ -170,8 +170,8 @@ def _solve_by_factors(
         factors = matrices.stacked(a, dtype)
         pivots, info = systems.factored(factors)
     if info is not None:
-        matrices.check_nonzero_pivots("solve", info, own)
-    if len(own) != 1:
+        matrices.check_nonzero_pivots("solve", info, lead)
+    if len(lead) != 1:
         factors, pivots = factors.reshape(a.shape), pivots.reshape(a.shape[:-1])
     if x is None:
         x = substituted(factors, pivots, b, False)
@@ -208,10 +208,10 @@ solve.vjp(a=_solve_vjp_a, b=_solve_vjp_b)
 def _solve_backward(call, mask):
     meta_a, meta_b = call.metas
     right = meta_b.shape if meta_b.ndim > 1 else (*meta_b.shape, 1)
-    own, dtype = meta_a.shape[:-2], np.result_type(meta_a.dtype, meta_b.dtype)
+    lead, dtype = meta_a.shape[:-2], np.result_type(meta_a.dtype, meta_b.dtype)
     run = None
-    if mask & 1 and own == right[:-2] and meta_a.dtype == meta_b.dtype:
-        run = systems.solving_backward(own, right[-2], right[-1], dtype)
+    if mask & 1 and lead == right[:-2] and meta_a.dtype == meta_b.dtype:
+        run = systems.solving_backward(lead, right[-2], right[-1], dtype)
     if run is None:
         return partial(_solve_backward_by_factors, meta_a, meta_b, mask)
     of_a = meta_a.shape

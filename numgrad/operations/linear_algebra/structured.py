@@ -454,14 +454,14 @@ def block_diag(*arrays):
     width = sum(x.shape[1] for x in blocks)
     rows, before = [], 0
     for x in blocks:
-        height, own = x.shape
+        height, breadth = x.shape
         row_blocks = [
             matrices.constant(np.zeros((height, before), dtype)),
             x,
-            matrices.constant(np.zeros((height, width - before - own), dtype)),
+            matrices.constant(np.zeros((height, width - before - breadth), dtype)),
         ]
         rows.append(concat(row_blocks, axis=1))
-        before += own
+        before += breadth
     return concat(rows, axis=0) if len(rows) > 1 else rows[0]
 
 

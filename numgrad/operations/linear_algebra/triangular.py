@@ -33,14 +33,14 @@ def _substituting(
     unit: bool,
 ) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """The kernel that solves with a triangle, of arrays of these shapes, whose stacks broadcast."""
-    own, n, columns = of_a[:-2], *of_b[-2:]
-    batch = np.broadcast_shapes(own, of_b[:-2])
+    lead_a, n, columns = of_a[:-2], *of_b[-2:]
+    batch = np.broadcast_shapes(lead_a, of_b[:-2])
     whole_a, whole_b = (*batch, n, n), (*batch, n, columns)
-    together = prod(own) == 1 != prod(batch)
+    together = prod(lead_a) == 1 != prod(batch)
     lead, count = ((1,), prod(batch) * columns) if together else (batch, columns)
     solve = systems.triangles(lead, n, count, dtype, lower, of_adjoint, unit)
     array, packed = np.array, np.ascontiguousarray
-    if own == batch == of_b[:-2]:
+    if lead_a == batch == of_b[:-2]:
 
         def compute(a: np.ndarray, b: np.ndarray) -> np.ndarray:
             x = array(b, dtype, order="C")

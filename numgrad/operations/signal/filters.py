@@ -410,11 +410,13 @@ def sosfiltfilt(sos, x, axis=-1, padtype="odd", padlen=None):
     return _forth_and_back("sosfiltfilt", run, start, x, axis, padtype, padlen, taps)
 
 
-def _savgol_coefficients(window_length: Any, polyorder: Any, deriv: Any, *more: Any) -> np.ndarray:
+def _savgol_coefficients(
+    window_length: Any, polyorder: Any, deriv: Any, *options: Any
+) -> np.ndarray:
     import scipy.signal
 
     try:
-        return np.asarray(scipy.signal.savgol_coeffs(window_length, polyorder, deriv, *more))
+        return np.asarray(scipy.signal.savgol_coeffs(window_length, polyorder, deriv, *options))
     except ValueError as error:
         raise NumgradValueError(
             f"savgol_coeffs: {window_length} places, a polynomial of order {polyorder}: {error}"

@@ -274,9 +274,9 @@ def student_slope(df, t):
     total = df + square
     near = square < df
     small = np.where(near, square, df) / total
-    own, other = np.where(near, 0.5, 0.5 * df), np.where(near, 0.5 * df, 0.5)
-    shape = np.where(near, gamma.betainc_b(own, other, small), -gamma.betainc_a(own, other, small))
-    slope = 0.5 * shape - gamma.beta_density(own, other, small) * (square / total) / total
+    a, b = np.where(near, 0.5, 0.5 * df), np.where(near, 0.5 * df, 0.5)
+    shape = np.where(near, gamma.betainc_b(a, b, small), -gamma.betainc_a(a, b, small))
+    slope = 0.5 * shape - gamma.beta_density(a, b, small) * (square / total) / total
     tail = np.where(beyond > 1, FAR * student_density(df, FAR) / df * np.log(beyond), 0)
     slope = np.power(beyond, -df) * (0.5 * slope + tail)
     return np.where(t == 0, t / near_zero, np.sign(t)) * slope

@@ -100,6 +100,25 @@ def test_elements_that_the_loop_writes_stay():
         np.testing.assert_allclose(np.asarray(g), exact[k], rtol=1e-12)
 
 
+def test_an_element_that_was_just_set_is_what_it_was_set_to():
+    def f(x, a):
+        w = np.empty(len(x))
+        s = 0.0
+        for i in range(len(x)):
+            w[i] = math.exp(a * x[i])
+            s += w[i] * w[i]
+            w[0] = s
+            s += w[i] * w[0]
+        return s * s
+
+    kernel = ng.kernel(f)
+    source = kernel.source("forward", X, 0.5)
+    assert source.count("= w[") == 1  # w[i] once more, as w[0] may be it
+    for k in (0, 1):
+        seen = np.asarray(ng.grad(kernel, argnums=k)(X, 0.5))
+        np.testing.assert_allclose(seen, gradients(f, X, 0.5)[k], rtol=1e-12)
+
+
 def test_zeros_of_both_signs_are_different_values():
     def f(x):
         a = math.atan2(0.0, x)

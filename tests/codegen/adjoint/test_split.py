@@ -201,6 +201,17 @@ def test_a_state_of_unknown_length_leaves_the_joint_sweep():
     np.testing.assert_allclose(float(x.grad), exact[0], rtol=1e-12)
 
 
+def test_reports_say_what_a_call_holds(chained, smoothed):
+    report = chained.report(X, 0.3)
+    assert report.form == "split"
+    assert [name.rstrip("_0123456789") for name in report.held[:2]] == ["total", "v"]
+    assert report.held[-2:] == ("w", "2 numbers")
+    assert "holds until its backward" in str(report)
+    assert smoothed.report(X, 0.5).held[-1] == "its outputs"
+    assert "kept_float64[" in chained.source("augmented", X, 0.3)
+    assert "w__b" in chained.source("reverse", X, 0.3)
+
+
 @pytest.mark.slow(cases=len(CASES) // 3)
 @pytest.mark.parametrize("name", [name for k in range(3) for name in [*CASES][k::3]])
 def test_joint_and_split_sweeps_have_the_same_gradients(name):
