@@ -29,7 +29,7 @@ from numgrad.codegen.adjoint.representation import (
     KernelStatement,
     Load,
 )
-from numgrad.codegen.adjoint.text import Line, Texts, joined_lines, zero
+from numgrad.codegen.adjoint.text import Line, Texts, joined_lines, names_of_text, zero
 from numgrad.codegen.dtypes import numpy_name
 
 
@@ -160,12 +160,27 @@ class ForwardSweep:
         body = self.lines(s.body)
         if self.backward is not None and s in self.backward.fused:
             stacks = [f"pos{loop.key}_ = 0" for loop in self.tapes.stacks(s)]
-            body = [*stacks, *body, *self.backward.reversals[s]]
+            reversal = self.backward.reversals[s]
+            body = [*stacks, *self._defaults(s, reversal), *body, *reversal]
         lines = loop_lines(self.texts, self.tapes, s, body, test, keeps=self._keeps(s))
         lines = [*before, *lines]
         for c in s.carried:
             lines += self.texts.assignment([c.out], [c.name]) + self._keeping(c.out)
         return lines
+
+    def _defaults(self, s: KernelLoop, reversal: list[Line]) -> list[Line]:
+        """Zero for what a branch of a fused loop defines and its reversal reads.
+
+        The reversal reads it in a branch of the same condition; a value set before both shows that
+        no iteration takes it from the one before, so that those of ``prange`` may run in parallel.
+        """
+        read = names_of_text(joined_lines(reversal))
+        dtypes, outside = self.function.dtypes, (s.body, s.test)
+        return [
+            f"{name} = {zero(dtypes[name])}"
+            for name, home in self.function.homes.items()
+            if home.loop is s and home not in outside and name in read
+        ]
 
     def _zeros(self, s: KernelLoop, backward: Backward) -> list[Line]:
         """Zero for cotangents of values from before a fused loop, if it is the first to add."""

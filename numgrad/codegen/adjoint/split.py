@@ -43,11 +43,10 @@ from numgrad.codegen.adjoint.representation import (
     Store,
     walk,
 )
-from numgrad.codegen.adjoint.text import Line, joined_lines
+from numgrad.codegen.adjoint.text import Line, joined_lines, names_of_text
 from numgrad.codegen.adjoint.vectors import facts_of
 from numgrad.codegen.dtypes import numpy_name
 
-_NAMES = re.compile(r"[A-Za-z_]\w*")
 _ELEMENTS = re.compile(r"([A-Za-z_]\w*)\[")
 
 
@@ -123,7 +122,7 @@ class SplitProgram:
             if backward.has_cotangent(s.array)
         ]
         text = joined_lines([*self._opening, *backward.lines])
-        names, elements = set(_NAMES.findall(text)), set(_ELEMENTS.findall(text))
+        names, elements = names_of_text(text), set(_ELEMENTS.findall(text))
         self.reads = elements.intersection([*function.parameters, *function.results])
         stores = [s.array for s in walk(function.body) if isinstance(s, Store)]
         self._outputs = {*function.results, *stores}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -37,6 +38,14 @@ def joined_lines(lines: Iterable[Line], depth: int = 1) -> str:
         else:
             out.append("    " * depth + str(line))
     return "\n".join(out)
+
+
+_NAMES = re.compile(r"[A-Za-z_]\w*")
+
+
+def names_of_text(text: str) -> set[str]:
+    """The identifiers in a text."""
+    return set(_NAMES.findall(text))
 
 
 def zero(dtype: np.dtype) -> str:

@@ -86,6 +86,23 @@ def test_a_sum_within_inner_loops_and_branches():
     assert is_parallel(judged(f, X, Z), X, Z)
 
 
+def test_what_a_branch_computes_for_its_own_reversal():
+    def f(x, z):
+        s = 0.0
+        for i in prange(z.shape[0]):
+            a = x[i] * x[i]
+            if a > 0.2:
+                u = math.sin(a)
+                v = u * math.exp(x[i])
+                if v > 0.3:
+                    w = v * u
+                    s += w * w
+                s += u * v
+        return s
+
+    assert is_parallel(judged(f, X[:7], Z), X[:7], Z)
+
+
 def test_results_at_the_index_of_the_loop():
     def f(x, y, out):
         for i in prange(len(x)):
