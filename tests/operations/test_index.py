@@ -211,3 +211,19 @@ def test_gradient_agrees_with_torch():
     t = ng.tensor(X, requires_grad=True)
     (t[[0, 0, 2], 1:3, [1, 1, -1]] ** 2).sum().backward()
     np.testing.assert_allclose(t.grad.numpy(), x.grad.numpy())
+
+
+@pytest.mark.parametrize("index", [1, -1, True, False, np.int8(1), np.uint64(2)])
+@pytest.mark.parametrize("wrap", [np.array, ng.tensor, lambda i: i], ids=["array", "tensor", "own"])
+def test_an_index_without_axes(index, wrap):
+    values = np.arange(12.0).reshape(3, 4)
+    x = ng.tensor(values, requires_grad=True)
+    y = x[wrap(index)]
+    expected = values[index]
+    assert y.shape == expected.shape
+    assert np.array_equal(y.detach().numpy(), expected)
+    assert np.array_equal((x * 1.0)[wrap(index), ...].detach().numpy(), values[index, ...])
+    (y * y).sum().backward()
+    slope = np.zeros((3, 4))
+    slope[index] = 2 * values[index]
+    assert np.array_equal(x.grad.numpy(), slope)

@@ -212,6 +212,8 @@ PRODUCTS = {
     "outer": (ng.outer, np.outer, ((2, 2), (3,)), {}),
     "vdot": (ng.vdot, np.vdot, ((2, 3), (2, 3)), {}),
     "vecdot": (ng.vecdot, np.vecdot, ((2, 3, 4), (3, 4)), {}),
+    "vecdot of a vector": (ng.vecdot, np.vecdot, ((3,), (3, 3)), {}),
+    "vecdot with a vector": (ng.vecdot, np.vecdot, ((3, 3), (3,)), {}),
     "vecdot axis": (ng.vecdot, np.vecdot, ((4, 3), (4, 3)), {"axis": 0}),
     "tensordot": (ng.tensordot, np.tensordot, ((2, 3, 4), (3, 4, 2)), {}),
     "tensordot 0": (ng.tensordot, np.tensordot, ((2, 3), (4,)), {"axes": 0}),
