@@ -24,8 +24,8 @@ from numgrad.core.interpreter import bind
 from numgrad.core.op import OPS, Op
 from numgrad.core.plan import Plan, Planned, conform, remember
 from numgrad.errors import NumgradValueError
-from numgrad.kernels.products import linalg
-from numgrad.kernels.products.linalg import linear_backward_kernel, linear_kernel
+from numgrad.kernels.products import dense
+from numgrad.kernels.products.dense import linear_backward_kernel, linear_kernel
 from numgrad.nn import init
 from numgrad.nn.applied import checked
 from numgrad.nn.module.members import empty_parameter
@@ -109,7 +109,7 @@ class LinearPlan(ProductPlan):
                     np.add(out, value, out=out)
 
             return by_numpy
-        kernel = linalg.choose_product(
+        kernel = dense.choose_product(
             partial(linear_kernel, self.dtype, bias), self.dtype, self.sizes
         )
         if len(self.shape) == 2:
@@ -127,7 +127,7 @@ class LinearPlan(ProductPlan):
         if not m * inner * n and mask & ~4:  # no product, though there may be a bias
             return lambda g, *saved: (self._empty(mask, g), mask)
         products = (mask & 1) + (mask >> 1 & 1)
-        compute = linalg.choose_product(
+        compute = dense.choose_product(
             partial(linear_backward_kernel, dtype, mask), dtype, self.sizes, products
         )
         flat = len(self.shape) == 2

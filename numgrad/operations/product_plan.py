@@ -24,7 +24,7 @@ from numgrad.codegen.threads import serial_ns
 from numgrad.core.declare import Meta, bind, broadcast_lengths, is_sparse_kind
 from numgrad.core.plan import Plan, Planned, conform, remember
 from numgrad.errors import NumgradValueError
-from numgrad.kernels.products import linalg
+from numgrad.kernels.products import dense
 
 _VECTOR_NS = 0.1  # the same in a product with a vector, besides reading the matrix
 
@@ -208,40 +208,38 @@ class ProductPlan(Plan):
         m, inner, n = self.sizes
         dtype, ta, tb, complex_ = self.dtype, self.ta, self.tb, self.dtype.kind == "c"
         if self.form == "mm":
-            forward = partial(linalg.product_kernel, dtype, ta, tb)
+            forward = partial(dense.product_kernel, dtype, ta, tb)
             if what == "forward":
-                return linalg.choose_product(forward, dtype, self.sizes)
-            backward = partial(linalg.product_backward_kernel, dtype, mask, ta, tb)
-            return linalg.choose_product(backward, dtype, self.sizes, mask.bit_count())
+                return dense.choose_product(forward, dtype, self.sizes)
+            backward = partial(dense.product_backward_kernel, dtype, mask, ta, tb)
+            return dense.choose_product(backward, dtype, self.sizes, mask.bit_count())
         if self.form == "batched":
-            how = "tiny" if m * inner * n <= linalg.TINY else ""
-            work_ns = self.work * linalg.MULTIPLY_NS
+            how = "tiny" if m * inner * n <= dense.TINY else ""
+            work_ns = self.work * dense.MULTIPLY_NS
             shared = self.batch[2] & mask
             # a large product uses several threads inside BLAS already
             small = m * inner * n <= 64**3 and not (what == "backward" and shared)
             if what == "forward":
-                choice = partial(
-                    linalg.batched_kernel, dtype, ta, tb, how, work_ns > linalg.NOGIL_NS
-                )
+                choice = partial(dense.batched_kernel, dtype, ta, tb, how, work_ns > dense.NOGIL_NS)
             else:
-                choice = partial(linalg.batched_backward_kernel, dtype, mask, ta, tb, shared, how)
+                choice = partial(dense.batched_backward_kernel, dtype, mask, ta, tb, shared, how)
             return _choose(choice, 2 * work_ns if small else 0.0)
         work = serial_ns(self.work * _VECTOR_NS, self.work * dtype.itemsize)
         if self.form == "dot":
-            return linalg.dot_kernel(dtype)
+            return dense.dot_kernel(dtype)
         rows = (self.form == "mv") != (ta or tb)
         if what == "forward":
             if rows:
-                return _choose(partial(linalg.matrix_vector_kernel, dtype, False), work)
-            return _swap(_choose(partial(linalg.vector_matrix_kernel, dtype, False), work))
+                return _choose(partial(dense.matrix_vector_kernel, dtype, False), work)
+            return _swap(_choose(partial(dense.vector_matrix_kernel, dtype, False), work))
         if what == "vector":  # the gradient of the vector: the other product, with the conjugate
             if rows:
-                return _swap(_choose(partial(linalg.vector_matrix_kernel, dtype, complex_), work))
-            return _choose(partial(linalg.matrix_vector_kernel, dtype, complex_), work)
+                return _swap(_choose(partial(dense.vector_matrix_kernel, dtype, complex_), work))
+            return _choose(partial(dense.matrix_vector_kernel, dtype, complex_), work)
         # "matrix": g and conj(vector), the first along the rows of what is stored
         if rows:
-            return _choose(partial(linalg.outer_kernel, dtype, False, complex_), work)
-        return _swap(_choose(partial(linalg.outer_kernel, dtype, complex_, False), work))
+            return _choose(partial(dense.outer_kernel, dtype, False, complex_), work)
+        return _swap(_choose(partial(dense.outer_kernel, dtype, complex_, False), work))
 
     def _forward(self) -> Callable[..., None]:
         if self.dtype.kind not in "fc":
@@ -348,7 +346,7 @@ class ProductPlan(Plan):
         if form == "batched":
             return self._batched_gradients(mask)
         if form == "dot":
-            scaled = linalg.scaled_kernel(dtype, dtype.kind == "c")
+            scaled = dense.scaled_kernel(dtype, dtype.kind == "c")
 
             def scale(g: Any, x: Any) -> Any:
                 out = empty(inner, dtype)

@@ -18,7 +18,7 @@ from numgrad.errors import (
     NumgradValueError,
 )
 from numgrad.kernels import quasi_newton
-from numgrad.kernels.products.linalg import dot_kernel
+from numgrad.kernels.products.dense import dot_kernel
 from numgrad.nn.module.state_dict import array_of
 from numgrad.optim.formula import as_float
 from numgrad.optim.optimizer import Optimizer, declared

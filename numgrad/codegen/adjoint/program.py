@@ -12,15 +12,6 @@ import numpy as np
 from numgrad.codegen.adjoint.backward import Backward
 from numgrad.codegen.adjoint.checkpoints import check_segments, put_in_segments, refused_line
 from numgrad.codegen.adjoint.compiled import Text, kinds_of
-from numgrad.codegen.adjoint.derivatives import (
-    backward_of,
-    differentiable_arrays,
-    differentiable_numbers,
-    forward_text,
-    gradient_text,
-    parameters,
-    with_derivatives,
-)
 from numgrad.codegen.adjoint.lengths import ResultLengths
 from numgrad.codegen.adjoint.operations import Operations, OperationTable
 from numgrad.codegen.adjoint.outputs import WrittenParameters
@@ -32,6 +23,15 @@ from numgrad.codegen.adjoint.scopes import TEXT, Scope, check_statements, scope_
 from numgrad.codegen.adjoint.simplification import simplify
 from numgrad.codegen.adjoint.snapshots import kept_in_steps, take_snapshots
 from numgrad.codegen.adjoint.split import ForwardState, SplitProgram
+from numgrad.codegen.adjoint.sweeps import (
+    backward_of,
+    differentiable_arrays,
+    differentiable_numbers,
+    forward_text,
+    gradient_text,
+    parameters,
+    with_derivatives,
+)
 from numgrad.codegen.adjoint.tangent import tangent_text
 from numgrad.codegen.adjoint.vectors import facts_of
 from numgrad.codegen.intrinsics import grow, growing

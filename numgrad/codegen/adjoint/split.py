@@ -2,7 +2,7 @@
 
 Note [Split mode]
 -----------------
-The joint sweep (``derivatives.gradient_text``) computes the function again. Where the function runs
+The joint sweep (``sweeps.gradient_text``) computes the function again. Where the function runs
 before its gradient is asked for, the classic split mode spares that: the *augmented* forward sweep
 gives the outputs and its *state*, all that the backward sweep reads of it: tapes, final contents of
 local arrays, scalars outside of loops. The state lies in arrays that the caller makes and holds, so
@@ -25,14 +25,6 @@ import numpy as np
 
 from numgrad.codegen.adjoint.backward import Backward, bar
 from numgrad.codegen.adjoint.compiled import Text, kinds_of
-from numgrad.codegen.adjoint.derivatives import (
-    ForwardSweep,
-    definition,
-    differentiable_arrays,
-    gradient_ends,
-    parameters,
-    with_derivatives,
-)
 from numgrad.codegen.adjoint.lengths import ResultLengths
 from numgrad.codegen.adjoint.operations import Operations
 from numgrad.codegen.adjoint.representation import (
@@ -42,6 +34,14 @@ from numgrad.codegen.adjoint.representation import (
     KernelStatement,
     Store,
     walk,
+)
+from numgrad.codegen.adjoint.sweeps import (
+    ForwardSweep,
+    definition,
+    differentiable_arrays,
+    gradient_ends,
+    parameters,
+    with_derivatives,
 )
 from numgrad.codegen.adjoint.text import Line, joined_lines, names_of_text
 from numgrad.codegen.adjoint.vectors import facts_of

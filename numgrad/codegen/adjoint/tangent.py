@@ -17,12 +17,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from numgrad.codegen.adjoint.activity import Activity
-from numgrad.codegen.adjoint.derivatives import (
-    definition,
-    differentiable_arrays,
-    differentiable_numbers,
-    parameters,
-)
 from numgrad.codegen.adjoint.operations import Operations, cast, literal
 from numgrad.codegen.adjoint.replay import branch_lines
 from numgrad.codegen.adjoint.representation import (
@@ -37,6 +31,12 @@ from numgrad.codegen.adjoint.representation import (
     Load,
     Store,
     Value,
+)
+from numgrad.codegen.adjoint.sweeps import (
+    definition,
+    differentiable_arrays,
+    differentiable_numbers,
+    parameters,
 )
 from numgrad.codegen.adjoint.text import Line, Texts, zero
 
@@ -192,7 +192,7 @@ class Forward:
 
 
 def tangent_text(function: KernelFunction, operations: Operations) -> str:
-    """The function with its tangents: Note [Arguments of texts] in ``derivatives``."""
+    """The function with its tangents: Note [Arguments of texts] in ``sweeps``."""
     inputs = [n for n in differentiable_arrays(function) if n not in function.results]
     inputs += differentiable_numbers(function)
     forward = Forward(function, operations, inputs)

@@ -12,7 +12,7 @@ from numgrad.kernels.matrices.elementary import NOT_FINITE, NOT_FOUND
 from numgrad.kernels.matrices.stacks import StackKernel
 
 _HOME = "numgrad.kernels.matrices"
-_EXPONENTIAL = StackKernel(f"{_HOME}.exponential:exponential", "T3. T3", "gesv")
+_EXPONENTIAL = StackKernel(f"{_HOME}.matrix_exponential:exponential", "T3. T3", "gesv")
 _SYLVESTER = {
     "f": StackKernel(f"{_HOME}.schur:real_sylvester", "T3. T3. T3. T3 R2", "gees trsyl"),
     "c": StackKernel(f"{_HOME}.schur:complex_sylvester", "T3. T3. T3. T3 R2", "gees trsyl"),

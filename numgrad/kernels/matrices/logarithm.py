@@ -20,7 +20,7 @@ from numgrad.kernels.matrices.elementary import (
     is_finite,
     product,
 )
-from numgrad.kernels.matrices.exponential import magnitude, norm_of, root
+from numgrad.kernels.matrices.matrix_exponential import magnitude, norm_of, root
 from numgrad.kernels.matrices.schur import complex_schur, real_schur, triangular_root, turn_back
 from numgrad.kernels.vmath.complex_exponential import exp_c128, sinh_c128
 from numgrad.kernels.vmath.complex_inverse import arctanh_c128, log_c128, sqrt_c128
