@@ -19,8 +19,8 @@ from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.intrinsics import HAS_FMA
 from numgrad.codegen.library import COMPLEX_LIBRARY, EXTERNALS, LIBRARY, WITH_RARE
 from numgrad.codegen.native import kernel
-from numgrad.codegen.native.kernel import translate
 from numgrad.codegen.native.signature import parse
+from numgrad.codegen.native.translation import translate
 from numgrad.codegen.symbols import Reader
 
 FLOATS = [np.dtype(np.float32), np.dtype(np.float64)]

@@ -305,7 +305,7 @@ def kernel(x, y):
 def test_a_long_text_is_written_once_and_has_the_bits_of_a_short_one(monkeypatch):
     kernels = []
     for long in (10**9, 0):
-        monkeypatch.setattr("numgrad.codegen.native.kernel.LONG", long)
+        monkeypatch.setattr("numgrad.codegen.native.translation.LONG", long)
         monkeypatch.setattr("numgrad.codegen.native.loops.MOST_TWICE", long)
         kernel = compiler.compile_kernel(
             "long", LONG, "float64(float64[::1], float64[::1])", keep=False
@@ -369,7 +369,7 @@ def kernel(x, a, n, m, out):
 
 
 def test_a_very_long_block_is_cut_and_keeps_its_bits(monkeypatch):
-    monkeypatch.setattr("numgrad.codegen.native.kernel.VERY_LONG", 0)
+    monkeypatch.setattr("numgrad.codegen.native.translation.VERY_LONG", 0)
     monkeypatch.setattr("numgrad.codegen.native.ir.LONG", 10)
     steps = "\n".join(f"        a = a * {k}.0 + x[k] / (a - {k}.5)" for k in range(60))
     head = "\ndef kernel(x, y):\n    for k in range(x.size):\n        a = x[k]\n"

@@ -8,9 +8,9 @@ import pytest
 import numgrad as ng
 from numgrad.codegen.intrinsics import HAS_FMA
 from numgrad.codegen.native import lines
-from numgrad.codegen.native.kernel import translate
 from numgrad.codegen.native.repetition import Repetition
 from numgrad.codegen.native.signature import parse as parse_signature
+from numgrad.codegen.native.translation import translate
 
 TEXT = """
 import numpy as np

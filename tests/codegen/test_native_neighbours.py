@@ -5,8 +5,8 @@ import pytest
 
 from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.native import machine
-from numgrad.codegen.native.kernel import translate
 from numgrad.codegen.native.signature import parse
+from numgrad.codegen.native.translation import translate
 
 STENCIL = """
 import numpy as np

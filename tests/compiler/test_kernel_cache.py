@@ -24,7 +24,7 @@ value, gradient = fast(np.linspace(1.0, 2.0, 5))
 import sys
 compiled = fast.statistics.compiles - fast.statistics.cache_hits
 # a process that finds its kernels on disk needs none of what compiles them
-assert compiled or "numgrad.codegen.native.kernel" not in sys.modules
+assert compiled or "numgrad.codegen.native.translation" not in sys.modules
 assert "numgrad.diagrams" not in sys.modules and "numba" not in sys.modules
 print((float(value), gradient.tolist(), compiled))
 """

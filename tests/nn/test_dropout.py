@@ -8,8 +8,8 @@ import pytest
 import numgrad as ng
 from numgrad.autograd import forward_ad
 from numgrad.autograd.batching.batch import BatchingInterpreter
-from numgrad.codegen.native.kernel import translate
 from numgrad.codegen.native.signature import parse
+from numgrad.codegen.native.translation import translate
 from numgrad.core.op import OPS
 from numgrad.kernels import dropout
 from numgrad.nn import functional as F

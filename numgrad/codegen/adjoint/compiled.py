@@ -18,7 +18,7 @@ from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.library import COMPLEX_LIBRARY, EXTERNALS, LIBRARY, SLOW_FOR_ALL, WITH_RARE
 from numgrad.codegen.native.ir import Unsupported
-from numgrad.codegen.native.kernel import CHECK_BOUNDS, translated_module
+from numgrad.codegen.native.kernel import CHECK_BOUNDS
 from numgrad.codegen.native.signature import parse
 from numgrad.errors import NumgradKernelError
 
@@ -100,6 +100,8 @@ class Text:
     def scalar_loops(self) -> dict[str, str]:
         """Innermost loops that are not compiled to vectors: by the name of their index, why."""
         source, _ = self.whole
+        from numgrad.codegen.native.translation import translated_module
+
         module = translated_module(source, parse(self.signature), parallel=True)
         return module.scalar_loops | {one.variable: one.reason for one in self.vectors.scalar}
 

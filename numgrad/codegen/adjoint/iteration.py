@@ -227,7 +227,7 @@ class LoopReader(StatementReader):
         assigned = [n for n in assigned_names([*targets, *node.body]) if env.get(n) is None]
         if not assigned:
             return set()
-        wanted = self.read_later() | read_first([node])
+        wanted = self.read_later() | read_first([node, *node.orelse])
         return {name for name in assigned if name in wanted}
 
     def _read_loop(

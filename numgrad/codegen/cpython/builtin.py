@@ -74,7 +74,7 @@ class Builtin:
 
 def translated(text: str) -> str:
     """A text in LLVM's language."""
-    from numgrad.codegen.native.kernel import translate
+    from numgrad.codegen.native.translation import translate
 
     return translate(text, parse(_SIGNATURE), has_fma=HAS_FMA) + _ENTRY
 

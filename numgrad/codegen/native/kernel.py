@@ -21,13 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numgrad.codegen.cpython import kernel_entry, offsets
-from numgrad.codegen.intrinsics import HAS_FMA
 from numgrad.codegen.native import machine
-from numgrad.codegen.native.function import write_body
-from numgrad.codegen.native.ir import ModuleText, Unsupported
-from numgrad.codegen.native.loops import write_loop
+from numgrad.codegen.native.ir import Unsupported
 from numgrad.codegen.native.signature import Signature, in_slot, llvm_type, narrow, parse
-from numgrad.codegen.native.source import KernelText
 from numgrad.errors import NumgradIndexError, NumgradTypeError
 
 
@@ -165,6 +161,7 @@ class NativeCode:
     def translated(self) -> str:
         """The kernel in LLVM's language, with its entries, before optimisation."""
         # thirty modules, which a kernel that comes from disk does without
+        from numgrad.codegen.native.translation import translate
 
         kernel = self.kernel
         try:
@@ -261,35 +258,3 @@ def _reporting(name: str, run: Callable[..., Any]) -> Callable[..., Any]:
             ) from None
 
     return entry
-
-
-LONG, VERY_LONG = 60_000, 100_000
-"""Characters of a text from which on functions are called and not written in place, and from which
-on LLVM is to take less time."""
-
-
-def translate(source: str, signature: Signature, **options: Any) -> str:
-    """The text of the module of a kernel whose text defines ``kernel``: ``@body`` is its body."""
-    return translated_module(source, signature, **options).text()
-
-
-def translated_module(
-    source: str,
-    signature: Signature,
-    *,
-    has_fma: bool = HAS_FMA,
-    parallel: bool = False,
-    check_bounds: bool = False,
-) -> ModuleText:
-    """The module of a kernel whose text defines ``kernel``: its body is ``@body``."""
-    module = ModuleText(
-        long=len(source) > LONG,
-        very_long=len(source) > VERY_LONG,
-        least_masked=machine.least_masked(),
-        wide=machine.vector_bits() == 512,
-        check_bounds=check_bounds,
-        large_pages=machine.has_large_pages(),
-    )
-    kernel = KernelText(source).functions["kernel"]
-    write_body(module, kernel, signature, write_loop, has_fma=has_fma, parallel=parallel)
-    return module
