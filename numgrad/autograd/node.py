@@ -86,7 +86,7 @@ class Node:
                 value = value._array
             elif kind is tuple:
                 value = tuple([v if type(v) is np.ndarray else self._array(v) for v in value])
-            elif kind is Guard or kind is Packed:
+            elif kind is Guard or kind is Packed or isinstance(value, Tensor):
                 value = self._array(value)
             values.append(value)
         if self.outputs is not None:

@@ -157,11 +157,13 @@ def _batch_vjp(g, x, weight, meta_x, eps, mask):
     """The gradients in ``mask``."""
     extents = _channels("batch_normalize", meta_x)
     mean = rstd = None
+    n = max(extents[0] * extents[2], 1)
     if x is not None:
         x = reshape(x, extents)
-        _, mean, _, rstd = _batch_statistics(x, eps)
+        mean = rstd = 0.0  # of no elements
+        if x.size:
+            _, mean, _, rstd = _batch_statistics(x, eps)
     g = reshape(g[0], extents), _column(g[1]), _column(g[2])
-    n = max(extents[0] * extents[2], 1)
     return channel_gradients.function(
         g[0], x, _column(weight), mean, rstd, *g[1:], n, mask=mask
     )  # fmt: skip

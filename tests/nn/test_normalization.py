@@ -242,3 +242,53 @@ def test_normalize():
     F.normalize(given).sum().backward()
     torch.nn.functional.normalize(peer).sum().backward()
     np.testing.assert_allclose(given.grad, peer.grad.numpy())
+
+
+@pytest.mark.parametrize("affine", [True, False])
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("BatchNorm1d", (3, 4)),
+        ("BatchNorm1d", (0, 4)),
+        ("BatchNorm1d", (2, 4, 5)),
+        ("InstanceNorm1d", (2, 4, 5)),
+    ],
+)
+def test_gradients_in_evaluation(name, shape, affine):
+    layer = getattr(nn, name)(4, affine=affine, track_running_stats=True).eval()
+    layer.running_mean.copy_(draw(4))
+    layer.running_var.copy_(draw(4) ** 2 + 0.5)
+    x = draw(*shape)
+    g = draw(*shape)
+    mean, variance = (
+        np.reshape(a.numpy(), (4,) + (1,) * (len(shape) - 2))
+        for a in (layer.running_mean, layer.running_var)
+    )
+    h = (x - mean) / np.sqrt(variance + layer.eps)
+    given = ng.tensor(x, requires_grad=True)
+    (layer(given) * g).sum().backward()
+    np.testing.assert_allclose(given.grad.numpy(), g / np.sqrt(variance + layer.eps) + 0 * x)
+    if affine:
+        axes = (0, *range(2, len(shape)))
+        np.testing.assert_allclose(layer.weight.grad.numpy(), (g * h).sum(axes), atol=1e-13)
+        np.testing.assert_allclose(layer.bias.grad.numpy(), g.sum(axes), atol=1e-13)
+
+
+def test_running_statistics_that_change_before_the_backward():
+    layer = nn.BatchNorm1d(4).eval()
+    x = ng.tensor(draw(3, 4), requires_grad=True)
+    y = layer(x).sum()
+    with ng.no_grad():
+        layer.running_var.mul_(2.0)
+    with pytest.raises(RuntimeError, match="in-place"):
+        y.backward()
+
+
+def test_second_derivatives_of_an_empty_batch():
+    layer = nn.BatchNorm1d(4)
+    x = ng.tensor(np.ones((0, 4)), requires_grad=True)
+    for create_graph in (False, True):
+        gradients = ng.autograd.grad(
+            layer(x).sum(), list(layer.parameters()), create_graph=create_graph
+        )
+        assert all((g.detach().numpy() == 0).all() for g in gradients)

@@ -182,6 +182,8 @@ class ArrayCallReader(ExpressionReader):
         if word == "transpose" and arguments:
             return self._array_transpose(node, base, Items(self._lengths(arguments)))
         target = getattr(np, word, None)
+        if word in ("conjugate", "conj") and self.element_dtype(base).kind != "c":
+            return base
         if word in ("conjugate", "conj"):
             target, word = np.conj, "conjugate"
         return self.array_call(node, target, word, [base, *arguments], options)

@@ -27,8 +27,10 @@ from numgrad.codegen.adjoint.values import (
     ArrayExpression,
     ArrayView,
     Items,
+    ListItems,
     LocalFunction,
     Made,
+    Reshaped,
 )
 from numgrad.codegen.dtypes import BOOL, FLOAT64, INT64, KERNEL_DTYPES
 
@@ -116,18 +118,27 @@ class ExpressionReader(IndexReader):
                 self.reserved.add(label)
             return self.whole_view(label)
         if isinstance(value, tuple | list):
-            return Items(self.constant(name, v, node) for v in value)
+            kind = Items if isinstance(value, tuple) else ListItems
+            return kind(self.constant(name, v, node) for v in value)
         if hasattr(value, "__array__") and not isinstance(value, type):
             self.refuse(node, f"{name} is a captured {type(value).__name__}", "pass it as argument")
         return value
 
     def _of_Tuple(self, node: ast.Tuple, env: dict[str, Any]) -> Items:
-        return Items(self.value(e, env) for e in node.elts)
+        return Items(self._computed(e, env) for e in node.elts)
+
+    def _computed(self, node: ast.expr, env: dict[str, Any]) -> Any:
+        """A value of several, computed before any of them is assigned."""
+        value = self.value(node, env)
+        is_later = isinstance(value, ArrayExpression) and not isinstance(value, Reshaped)
+        if is_later or (isinstance(value, Made) and value.content is not None):
+            return self.as_view(value, node)
+        return value
 
     def _of_List(self, node: ast.List, env: dict[str, Any]) -> Items:
         if not node.elts:
             self.refuse(node, "a list", "use an array")
-        return Items(self.value(e, env) for e in node.elts)
+        return ListItems(self._computed(e, env) for e in node.elts)
 
     def _of_Lambda(self, node: ast.Lambda, env: dict[str, Any]) -> LocalFunction:
         return LocalFunction(node, self.scopes[-1], env)
@@ -180,8 +191,13 @@ class ExpressionReader(IndexReader):
                 return self.flattened(base, node)
             if node.attr == "dtype":
                 return self.element_dtype(base)
+            if node.attr == "real" and self.element_dtype(base).kind != "c":
+                return base
             if node.attr in ("real", "imag"):
-                return self.by_elements(lambda x: self._part(x, node.attr), [base], node)
+                part = self.by_elements(lambda x: self._part(x, node.attr), [base], node)
+                if isinstance(base, ArrayView) and self.element_dtype(base).kind == "c":
+                    return Reshaped(part.shape, part.at, base.array)
+                return part
         elif isinstance(base, SCALARS):
             if node.attr in ("real", "imag"):
                 return self._part(base, node.attr)
@@ -206,7 +222,7 @@ class ExpressionReader(IndexReader):
             value = self.allocated("part", value, node)
         if isinstance(value, ArrayView | ArrayExpression):
             if isinstance(node.op, ast.UAdd):
-                return value
+                return self.copy_of(value)
             if isinstance(node.op, ast.Not):
                 self.refuse(node, f"{ast.unparse(node)} of an array", "use ~, or write the loop")
             apply = self._negated if isinstance(node.op, ast.USub) else self._inverted

@@ -14,6 +14,7 @@ from numgrad.codegen.adjoint.values import (
     ArrayView,
     IndexSpan,
     Items,
+    ListItems,
     Made,
     Selection,
 )
@@ -44,7 +45,7 @@ class IndexReader(ArrayEmitter):
             if isinstance(node.slice, ast.Slice):
                 parts = (node.slice.lower, node.slice.upper, node.slice.step)
                 bounds = [None if p is None else self.value(p, env) for p in parts]
-                return Items(base[slice(*bounds)])
+                return type(base)(base[slice(*bounds)])
             at = self.value(node.slice, env)
             if isinstance(at, int) and -len(base) <= at < len(base):
                 return base[at]
@@ -129,7 +130,8 @@ class IndexReader(ArrayEmitter):
                 given.append(part)
                 continue
             at = self.value(part, env)
-            if isinstance(at, Made | ArrayExpression):
+            is_array = isinstance(at, Items) and (len(parts) > 1 or isinstance(at, ListItems))
+            if is_array or isinstance(at, Made | ArrayExpression):
                 at = self.as_view(at, node)
             if isinstance(at, ArrayView):
                 kind = self.element_dtype(at).kind

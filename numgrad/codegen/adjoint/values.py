@@ -171,6 +171,10 @@ class Items(tuple):
     """Several values."""
 
 
+class ListItems(Items):
+    """Several values of a list, which as an index choose elements."""
+
+
 class Made(NamedTuple):
     """An array that is to be made: by which function of NumPy, or as a copy of elements."""
 
