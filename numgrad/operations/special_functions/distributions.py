@@ -173,19 +173,19 @@ def owens_t(a, b):
     """
 
 
-def _place(a, b):
-    """The product, 0 also where one is endless."""
+def _product(a, b):
+    """The product, 0 also where one is infinite."""
     none = (a == 0) | (b == 0)
     return np.where(none, 0, np.where(none, 1, a) * np.where(none, 1, b))
 
 
 def _owens_t_b(g, a, b):
-    product = _place(a, b)
+    product = _product(a, b)
     return g * np.exp(-0.5 * (a * a + product * product)) / (2 * math.pi * (1 + b * b))
 
 
 owens_t.vjp(
-    a=lambda g, a, b: g * (-0.5 * normal_density(a) * erf(_ROOT_HALF * _place(a, b))), b=_owens_t_b
+    a=lambda g, a, b: g * (-0.5 * normal_density(a) * erf(_ROOT_HALF * _product(a, b))), b=_owens_t_b
 )
 
 
