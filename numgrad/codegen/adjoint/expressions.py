@@ -125,20 +125,12 @@ class ExpressionReader(IndexReader):
         return value
 
     def _of_Tuple(self, node: ast.Tuple, env: dict[str, Any]) -> Items:
-        return Items(self._computed(e, env) for e in node.elts)
-
-    def _computed(self, node: ast.expr, env: dict[str, Any]) -> Any:
-        """A value of several, computed before any of them is assigned."""
-        value = self.value(node, env)
-        is_later = isinstance(value, ArrayExpression) and not isinstance(value, Reshaped)
-        if is_later or (isinstance(value, Made) and value.content is not None):
-            return self.as_view(value, node)
-        return value
+        return Items(self.value(e, env) for e in node.elts)
 
     def _of_List(self, node: ast.List, env: dict[str, Any]) -> Items:
         if not node.elts:
             self.refuse(node, "a list", "use an array")
-        return ListItems(self._computed(e, env) for e in node.elts)
+        return ListItems(self.value(e, env) for e in node.elts)
 
     def _of_Lambda(self, node: ast.Lambda, env: dict[str, Any]) -> LocalFunction:
         return LocalFunction(node, self.scopes[-1], env)

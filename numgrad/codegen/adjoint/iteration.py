@@ -59,7 +59,7 @@ class LoopReader(StatementReader):
             self._repeat(node, env, self._range(node, env))
         else:  # a few things of any kind: the statements once for each
             self.following.append([node])
-            for item in items:
+            for item in self.computed(items, node):
                 self.assign(node.target, item, env, node)
                 self.statements(node.body, env)
             self.following.pop()

@@ -176,6 +176,8 @@ class StatementReader(CallReader):
                 value = Items(self.load(value, (k,)) for k in range(len(target.elts)))
             if not isinstance(value, Items) or len(value) != len(target.elts):
                 self.refuse(node, f"unpacking in {ast.unparse(node)}", "unpack shapes and tuples")
+            if any(self._writes(part) for part in target.elts[:-1]):
+                value = self.computed(value, node)
             for part, item in zip(target.elts, value, strict=True):
                 self.assign(part, item, env, node)
             return
@@ -188,6 +190,23 @@ class StatementReader(CallReader):
         if not isinstance(target, ast.Name):
             self.refuse(node, f"an assignment to {ast.unparse(target)}", "use names and arrays")
         env[target.id] = self._named(target.id, value, env, node)
+
+    def _writes(self, target: ast.expr) -> bool:
+        """Whether an assignment changes memory that is there."""
+        return not isinstance(target, ast.Name) or (len(self.scopes), target.id) in self.storages
+
+    def computed(self, items: Items, node: Any) -> Items:
+        """Several values, with the elements of arrays computed before anything is assigned."""
+        values: list[Any] = []
+        for item in items:
+            if isinstance(item, Items):
+                item = self.computed(item, node)
+            elif isinstance(item, ArrayExpression) or (
+                isinstance(item, Made) and item.content is not None
+            ):
+                item = self.copy_of(self.as_view(item, node))
+            values.append(item)
+        return type(items)(values)
 
     def _target(
         self, base: ArrayView, node: ast.Subscript, env: dict[str, Any]
@@ -229,9 +248,10 @@ class StatementReader(CallReader):
             return self._put_in_storage(name, storage, value, env, node)
         if isinstance(value, ArrayExpression):
             value = self.copy_of(value)
-        if isinstance(value, Items) and any(isinstance(v, Made) for v in value):
-            value = Items(
-                self.allocated(name, v, node) if isinstance(v, Made) else v for v in value
+        if isinstance(value, Items):
+            copies = [self.copy_of(v) if isinstance(v, ArrayExpression) else v for v in value]
+            value = type(value)(
+                self.allocated(name, v, node) if isinstance(v, Made) else v for v in copies
             )
         if isinstance(value, Made):
             if group is not None:

@@ -185,7 +185,8 @@ def _owens_t_b(g, a, b):
 
 
 owens_t.vjp(
-    a=lambda g, a, b: g * (-0.5 * normal_density(a) * erf(_ROOT_HALF * _product(a, b))), b=_owens_t_b
+    a=lambda g, a, b: g * (-0.5 * normal_density(a) * erf(_ROOT_HALF * _product(a, b))),
+    b=_owens_t_b,
 )
 
 
