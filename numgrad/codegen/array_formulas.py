@@ -189,7 +189,7 @@ class ArrayFormula:
 
 @memo
 def _stamp(module: str) -> str:
-    """What tells versions of the generator, and of the module of a formula, apart."""
+    """A stamp of the generator and of the module of a formula, by sizes and times of files."""
     folder = os.path.dirname(__file__)
     nests = os.path.join(folder, "nests")
     files = [os.path.join(f, name) for f in (folder, nests) for name in sorted(os.listdir(f))]

@@ -210,7 +210,7 @@ def _groups_backward(call, mask, g, x=None, weight=None, mean=None, rstd=None):
 def gradients_by_kernel(
     formula: ArrayFormula, call: Any, mask: int, extents: tuple[int, ...], g: Any, *operands: Any
 ) -> list[Any]:
-    """What a formula gives as the gradients of a call's operands."""
+    """The gradients of a call's operands that a formula computes."""
     shapes = [meta.shape for meta in call.metas]
     if g.size:
         return formula(g.dtype, extents, shapes, g, *operands, mask=mask)

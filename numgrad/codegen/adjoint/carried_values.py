@@ -77,7 +77,7 @@ class CarriedScalars:
                 self.reductions[name] = state.step
 
     def _ends(self, body: Sequence[ast.stmt], names: Sequence[str]) -> _Names:
-        """What carried names are at the end of an iteration."""
+        """Return what carried names are at the end of an iteration."""
         self._read: set[str] = set()
         self._breaks: list[list[_Names]] = []
         return self._block(body, {name: _Share(name) for name in names}) or {}
@@ -239,7 +239,7 @@ def _is_conjugate(node: ast.expr) -> TypeGuard[ast.Call]:
 
 
 def _joined(a: _Names | None, b: _Names | None) -> _Names | None:
-    """What is known where control flow comes from two sides."""
+    """Join the facts of two sides of the control flow."""
     if a is None or b is None:
         return b if a is None else a
     return {name: _either(a.get(name), b.get(name)) for name in {**a, **b}}

@@ -47,7 +47,7 @@ class NotAffine(Exception):
 
 
 class IterationSpace:
-    """What is known of names and indices in the body of a loop.
+    """Facts about names and indices in the body of a loop.
 
     Attributes
     ----------

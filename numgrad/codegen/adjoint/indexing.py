@@ -118,7 +118,7 @@ class IndexReader(ArrayEmitter):
         return view
 
     def _indices(self, base: ArrayView, node: ast.Subscript, env: dict[str, Any]) -> list[Any]:
-        """What is written in a subscript, without ellipsis and masks; None for a new axis."""
+        """The entries of a subscript, without ellipsis and masks; None for a new axis."""
         given: list[Any] = []
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         count = sum(not _is_new_axis(p) for p in parts)

@@ -29,7 +29,7 @@ def read_names(*expressions: ast.AST | None) -> Names:
 
 
 def targets_of(statement: ast.stmt) -> Iterator[ast.expr]:
-    """What a statement assigns to, one by one."""
+    """The targets of an assignment, one by one."""
     if isinstance(statement, ast.Assign):
         for target in statement.targets:
             yield from target.elts if isinstance(target, ast.Tuple) else [target]
@@ -66,7 +66,7 @@ _NOTHING = NameUse(frozenset(), frozenset())
 
 
 def summary_of(statements: Sequence[ast.stmt]) -> NameUse:
-    """What statements read from before them, and set.
+    """Names that statements read from before them, and names that they set.
 
     A loop may run no iteration; what one sets, and reads in the next, it reads from before it too.
     """

@@ -52,7 +52,7 @@ _ELEMENTS = re.compile(r"([A-Za-z_]\w*)\[")
 
 @dataclass(frozen=True)
 class ForwardState:
-    """What the backward sweep reads of a forward sweep.
+    """The state of a forward sweep that the backward sweep reads.
 
     Attributes
     ----------
