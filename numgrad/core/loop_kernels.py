@@ -618,7 +618,7 @@ def kernel(
                      ``x[cols]``, ``x[x > 0]``, read and assigned to
     arrays           local ones by ``np.zeros``, ``empty``, ``ones``, ``full``, their ``_like``,
                      ``arange``, ``linspace``, ``eye``, ``array``, ``copy``; exchanges, and names
-                     that iterations give new arrays of the same shape
+                     that iterations or branches give other arrays of the same shape
     whole arrays     expressions by elements, ``np.where``, ``sum``, ``prod``, ``mean``, ``max``,
                      ``std`` and others, along an axis too, ``@``, ``dot``, ``outer``, ``cumsum``,
                      ``diff``, ``concatenate``, ``reshape``, ``transpose``, ``searchsorted``,

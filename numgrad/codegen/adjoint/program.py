@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numgrad.codegen.adjoint.backward import Backward
-from numgrad.codegen.adjoint.checkpoints import check_segments, put_in_segments, refused_line
+from numgrad.codegen.adjoint.checkpoints import check_segments, put_in_segments
 from numgrad.codegen.adjoint.compiled import Text, kinds_of
 from numgrad.codegen.adjoint.lengths import ResultLengths
 from numgrad.codegen.adjoint.operations import Operations, OperationTable
@@ -202,7 +202,7 @@ class DerivativeProgram:
         backward = self._backwards.get((inputs, fuses))
         if backward is None:
             backward = backward_of(self.swept, self.operations, inputs, fuses=fuses)
-            check_segments(self.segments, backward.tapes, refused_line(self.definition.scope))
+            check_segments(self.segments, backward.tapes, self.definition.scope.refuse)
             self._backwards[inputs, fuses] = backward
         return backward
 
@@ -214,7 +214,7 @@ class DerivativeProgram:
             return self._with_snapshots(scope)
         function = self._read(scope, self.kinds, self.definition.written)
         backward = backward_of(function, self.operations, self.all_inputs, fuses=False)
-        self.segments = put_in_segments(function, backward.tapes, refused_line(scope))
+        self.segments = put_in_segments(function, backward.tapes, scope.refuse)
         return function
 
     def _with_snapshots(self, scope: Scope) -> KernelFunction:

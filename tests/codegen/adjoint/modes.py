@@ -46,7 +46,7 @@ def every_mode(
             if save != "less":
                 raise
             continue  # no loop that has segments
-        if backward is None or save == "less" and not program.segments:
+        if backward is None or (save == "less" and not program.segments):
             continue
         seen[save] += 1
         for inputs in _choices(program.all_inputs):
