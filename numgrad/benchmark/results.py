@@ -194,7 +194,7 @@ def write_asv_project(root: Path) -> list[Path]:
 
 
 FAILS = ("slower", "any", "undecided", "never")
-"""When a comparison fails: if something is slower; if it moved at all; also if something is not
+"""Conditions under which a comparison fails: if something is slower; if it moved at all; also if something is not
 decided; or never."""
 
 
