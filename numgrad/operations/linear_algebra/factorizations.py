@@ -57,7 +57,9 @@ def _orthogonal_triangular_shape(a, *, complete):
 
 
 def _qr_vjp(g, y):
-    """Gradient of a QR factorization, after S. Walter and L. Lehmann (2010).
+    """Gradient of a QR factorization.
+
+    S. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions".
 
     Columns beyond the square follow from the others: ``R2 = Q^H A2``. Further columns of a complete
     ``Q`` span what others do not; their own choice does not count, so they move only as those make
