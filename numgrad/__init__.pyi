@@ -223,7 +223,7 @@ def around(x: _Array, decimals: Any = 0) -> Tensor:
     """The operand rounded to ``decimals`` decimal places, halves to even; integers stay so."""
 
 def array_split(x: _Array, indices_or_sections: _Array, axis: _Axis = 0) -> tuple[Tensor, ...]:
-    """As ``split``, but the parts need not be equal: the first ones are longer by one."""
+    """Split into parts that need not be equal: the first ones are longer by one."""
 
 def asin(x: _Array) -> Tensor:
     """Inverse sine."""
@@ -307,7 +307,7 @@ def ceil(x: _Array) -> Tensor:
     """Smallest integer not below the operand."""
 
 def choose(x: _Array, choices: _Array, mode: str = "raise") -> Tensor:
-    """Of several arrays, at each place the element of the one whose number stands there."""
+    """Take, at each place, the element of the array whose number stands there."""
 
 def clamp(x: _Array, min: Any = None, max: Any = None) -> Tensor:
     """The operand limited to the interval from ``min`` to ``max``, either of which may be None."""

@@ -514,7 +514,7 @@ class ParameterDict(_Parameters):
         return key in self._keys
 
     def copy(self) -> ParameterDict:
-        """Another dictionary of the same parameters."""
+        """A new dictionary of the same parameters."""
         return ParameterDict(self)
 
     def setdefault(self, key: str, default: Any = None) -> Any:

@@ -237,7 +237,7 @@ def feature_alpha_dropout(
 
 
 _LIMIT = -1.7580993408473766
-"""What ``selu`` tends to on the left."""
+"""Limit of ``selu`` towards minus infinity."""
 
 
 def _alpha(name: str, input: Any, p: float, training: bool, inplace: bool, group: int) -> Tensor:

@@ -58,7 +58,7 @@ class _OneElement(NamedTuple):
 
 
 def _places_shape(operation: str, x: Any, axis: int | None) -> tuple:
-    """As ``ordered_shape``, of places."""
+    """The shape of places, by ``ordered_shape``."""
     return ordered_shape(operation, x if len(x.shape) else _OneElement(), axis)
 
 
@@ -93,7 +93,7 @@ def _of_numpy(operation: str) -> Any:
 
 
 def stable_order(x: np.ndarray, axis: int) -> np.ndarray:
-    """As ``np.argsort(x, axis, kind="stable")``."""
+    """Places in stable order: ``np.argsort(x, axis, kind="stable")``."""
     if not can_order(x.dtype, x.shape[axis]):
         return _order_of_groups(x, axis)
     rows = np.ascontiguousarray(np.moveaxis(x, axis, -1))

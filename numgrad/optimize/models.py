@@ -65,7 +65,7 @@ class Model:
             self.form = KEYWORDS
 
     def names(self) -> list[str]:
-        """Of all numbers among the parameters."""
+        """Names of all numbers among the parameters."""
         unknowns = self.unknowns
         if self.form == NUMBERS:
             if self.listed and len(self.listed) >= unknowns.x0.size:

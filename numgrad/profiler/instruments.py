@@ -33,7 +33,7 @@ Wrapper = Callable[[Recording, Any], Any]
 
 
 def install(recording: Recording) -> Callable[[], None]:
-    """Have notes taken; returns what ends that."""
+    """Start taking notes; returns what ends that."""
     undo: list[Callable[[], Any]] = []
     try:
         for owner, name, wrapper in _WRAPPED:

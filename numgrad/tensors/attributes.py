@@ -150,7 +150,7 @@ class TensorAttributes(Tensor):
 
     @property
     def output_nr(self) -> int:
-        """Which output of ``grad_fn`` this is."""
+        """The number of this output of ``grad_fn``."""
         return max(self._slot - 1, 0)
 
     @property

@@ -153,7 +153,7 @@ class CallWriter(ExpressionWriter):
         return Number(INT64, (self.f.value(f"call i64 {name}()"),))
 
     def _call_kernel(self, external: str, arguments: list[Value]) -> None:
-        """Another kernel, by Numba's calling convention."""
+        """Call another kernel by Numba's calling convention."""
         if self.lanes is not None:
             raise NotVector("a call of a kernel")
         numbers = [do.cast(self.f, self.as_number(x), INT64) for x in arguments]

@@ -56,7 +56,7 @@ class InstructionContext(Protocol):
 
 
 INSTRUCTIONS: dict[str, Callable[..., Any]] = {}
-"""By name: a function of the body under translation and the values of the arguments."""
+"""Translators by name, each a function of the body under translation and of the arguments."""
 
 
 def _instruction(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

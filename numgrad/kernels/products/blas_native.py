@@ -29,7 +29,7 @@ from numgrad.kernels.products.blas import BLAS, lapack_external
 from numgrad.kernels.products.gemm import VECTOR_BYTES
 
 ALIGNMENT = 64
-"""Of what is on the stack, in bytes."""
+"""Bytes by which what is on the stack is aligned."""
 
 
 class _Code:

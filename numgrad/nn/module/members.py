@@ -388,7 +388,7 @@ class Members:
 
 
 def _kind_of(attributes: dict[str, Any], name: str) -> str | None:
-    """Which of ``KINDS`` lists a member of that name."""
+    """The one of ``KINDS`` that lists a member of that name."""
     for kind in KINDS:
         members = attributes.get(kind)
         if members is not None and name in members:
