@@ -22,7 +22,7 @@ from numgrad.codegen.adjoint.representation import KernelFunction, KernelLoop
 from numgrad.codegen.adjoint.scopes import TEXT, Scope, check_statements, scope_of
 from numgrad.codegen.adjoint.simplification import simplify
 from numgrad.codegen.adjoint.snapshots import kept_in_steps, take_snapshots
-from numgrad.codegen.adjoint.split import ForwardState, SplitProgram
+from numgrad.codegen.adjoint.split import ForwardState, SplitProgram, UnitGradients
 from numgrad.codegen.adjoint.sweeps import (
     backward_of,
     differentiable_arrays,
@@ -389,7 +389,7 @@ class DerivativeProgram:
 
     def forward_sweep(
         self, arguments: Sequence[Any], inputs: tuple[str, ...]
-    ) -> tuple[list[np.ndarray], ForwardState | None]:
+    ) -> tuple[list[np.ndarray], ForwardState | UnitGradients | None]:
         """The outputs, and what ``backward_sweep`` needs of them; None if it has no such form.
 
         That is the gradient itself, of a result of 1, where sweeps are fused; else the state of
@@ -403,7 +403,7 @@ class DerivativeProgram:
             bars = self._cotangents(arrays, ones)
             self.gradient(inputs).entry(*self._first(given, results), *bars.values())
             gradients = tuple([bars[n] for n in inputs])
-            return self._outputs_of(arrays), ForwardState(inputs, gradients, unit=True)
+            return self._outputs_of(arrays), UnitGradients(inputs, [gradients])
         split = self.split(inputs)
         if split is None:
             return self.call(*arguments), None
@@ -418,23 +418,23 @@ class DerivativeProgram:
         """Whether the gradient is computed with the function: Note [Fused sweeps] in ``fused``."""
         return bool(self.backward(inputs).fused)
 
-    def reads_outputs(self, state: ForwardState) -> bool:
+    def reads_outputs(self, state: ForwardState | UnitGradients) -> bool:
         """Whether ``backward_sweep`` reads elements of the outputs."""
-        split = None if state.unit else self.split(state.inputs)
+        split = None if isinstance(state, UnitGradients) else self.split(state.inputs)
         return split is not None and split.reads_outputs
 
     def backward_sweep(
         self,
         arguments: Sequence[Any],
         outputs: Sequence[np.ndarray] | None,
-        state: ForwardState,
+        state: ForwardState | UnitGradients,
         seeds: Sequence[Any],
     ) -> list[Any]:
         """The gradients, as ``vjp`` gives them, by the inputs that the forward sweep ran for.
 
         ``outputs`` may be None unless ``reads_outputs``.
         """
-        if state.unit:
+        if isinstance(state, UnitGradients):
             return self._scaled(arguments, state, seeds)
         split = self.split(state.inputs)
         assert split is not None
@@ -454,7 +454,7 @@ class DerivativeProgram:
         return self._gradients_of(bars, state.inputs)
 
     def _scaled(
-        self, arguments: Sequence[Any], state: ForwardState, seeds: Sequence[Any]
+        self, arguments: Sequence[Any], state: UnitGradients, seeds: Sequence[Any]
     ) -> list[Any]:
         """The gradients for a seed, from those for 1.
 
@@ -462,15 +462,17 @@ class DerivativeProgram:
         so the sweep runs again.
         """
         (seed,) = [s for s, o in zip(seeds, self.outputs, strict=True) if o.dtype.kind in "fc"]
-        with np.errstate(all="ignore"):
-            is_finite = all(np.isfinite(a.sum()) for a in state.arrays)
-        if seed is None or not (is_finite or seed == 1):
+        arrays = None if seed is None else state.take()
+        if arrays is not None and seed != 1:
+            with np.errstate(all="ignore"):
+                if all(np.isfinite(a.sum()) for a in arrays):
+                    for a in arrays:
+                        np.multiply(a, np.asarray(seed, a.dtype), out=a)
+                else:
+                    arrays = None
+        if arrays is None:
             return self.vjp(arguments, seeds, state.inputs)
-        bars = {
-            n: a * np.asarray(seed, a.dtype)
-            for n, a in zip(state.inputs, state.arrays, strict=True)
-        }
-        return self._gradients_of(bars, state.inputs)
+        return self._gradients_of(dict(zip(state.inputs, arrays, strict=True)), state.inputs)
 
     def _gradients_of(self, bars: Mapping[str, np.ndarray], inputs: tuple[str, ...]) -> list[Any]:
         return [
