@@ -27,8 +27,7 @@ from numgrad.kernels.dropout import BITS, dropout_kernel
 from numgrad.nn.applied import Applied, applies
 from numgrad.random.generator import draw_seed
 from numgrad.tensors.creation import asarray
-from numgrad.tensors.inplace import assign
-from numgrad.tensors.inplace import inplace as write
+from numgrad.tensors.inplace import assign, inplace as write
 from numgrad.tensors.tensor import Tensor
 
 _ELEMENT_NS = 0.4  # a random number, read and written

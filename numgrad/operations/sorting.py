@@ -18,8 +18,7 @@ from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.axis import normalize_axes, one_axis
 from numgrad.core.declare import BatchOperand, Meta, Op, bind, composite, primitive
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.kernels.sorting import LEAST, can_order, sorted_rows
-from numgrad.kernels.sorting import stable_order as order_row
+from numgrad.kernels.sorting import LEAST, can_order, sorted_rows, stable_order as order_row
 from numgrad.operations.join import stack
 from numgrad.operations.shape import as_index, as_operand, reshape
 from numgrad.operations.shared_rules import along_axis

@@ -14,7 +14,7 @@ from numgrad.optimize.derivatives import cached
 from numgrad.optimize.unknowns import Unknowns
 from numgrad.tensors.labels import unlabelled
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms import jacobian
+from numgrad.transforms.derivatives import jacobian
 
 NUMBERS, KEYWORDS, WHOLE = "numbers", "keywords", "whole"
 

@@ -17,8 +17,7 @@ import numpy as np
 
 from numgrad.codegen.intrinsics import grow, growing
 from numgrad.codegen.linker import external_symbol
-from numgrad.codegen.native import arithmetic as do
-from numgrad.codegen.native import memory
+from numgrad.codegen.native import arithmetic as do, memory
 from numgrad.codegen.native.expressions import ExpressionWriter
 from numgrad.codegen.native.instructions import NUMPY, instruction
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported

@@ -14,8 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from numgrad.codegen.device import Instruction
-from numgrad.codegen.native import arithmetic as do
-from numgrad.codegen.native import memory
+from numgrad.codegen.native import arithmetic as do, memory
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
 from numgrad.codegen.native.source import library_function
 from numgrad.codegen.native.values import (

@@ -6,8 +6,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from numgrad.codegen.linker import external_symbol
-from numgrad.codegen.native import arithmetic as do
-from numgrad.codegen.native import machine
+from numgrad.codegen.native import arithmetic as do, machine
 from numgrad.codegen.native.instructions import InstructionContext
 from numgrad.codegen.native.values import (
     BOOL,

@@ -17,8 +17,7 @@ from weakref import ref
 
 import numpy as np
 
-from numgrad.autograd.variable import Parameter as Parameter
-from numgrad.autograd.variable import Tensor
+from numgrad.autograd.variable import Parameter as Parameter, Tensor
 from numgrad.autograd.versions import mark_written, shared_version
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.errors import (
