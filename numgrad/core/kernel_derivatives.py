@@ -20,20 +20,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from numgrad.codegen.adjoint.program import DerivativeProgram
 from numgrad.core.batching import BatchOperand
 from numgrad.core.formula import GradientFormula
 from numgrad.core.interpreter import bind, state
 from numgrad.core.primitive import Primitive
 from numgrad.errors import NumgradKernelError
 
-if TYPE_CHECKING:
-    from numgrad.codegen.adjoint.program import DerivativeProgram
-    from numgrad.core.loop_kernels import KernelOperation
-
+Kernel = Any
+"""A ``KernelOperation``, whose module imports this one."""
 Places = tuple[int, ...]
 Rule = Callable[[Places], Sequence[Any]]
 """The gradients by operands at some places of a group."""
@@ -64,7 +63,7 @@ class KernelDerivative(Primitive):
     word = ""
     settings: tuple[str, ...] = ()
 
-    def __init__(self, kernel: KernelOperation) -> None:
+    def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         names = ", ".join(self.settings)
         pairs = ", ".join(f"{name}={name}" for name in self.settings)
@@ -313,7 +312,7 @@ class TangentOfKernel(KernelDerivative):
                 yield self.derivatives(own, [*more[:k], t, *more[k + 1 :]])
 
 
-def derivatives_of(kernel: KernelOperation) -> dict[str, KernelDerivative]:
+def derivatives_of(kernel: Kernel) -> dict[str, KernelDerivative]:
     """The derivatives of a kernel: Note [Operations of a kernel]."""
     return {family.word: family(kernel) for family in (GradientOfKernel, TangentOfKernel)}
 
@@ -344,5 +343,5 @@ def plain(arrays: Sequence[np.ndarray]) -> list[Any]:
     return [np.ascontiguousarray(a) if a.ndim else a.item() for a in arrays]
 
 
-def _find_derivative(kernel: KernelOperation, word: str) -> KernelDerivative:
+def _find_derivative(kernel: Kernel, word: str) -> KernelDerivative:
     return kernel.derivatives[word]
