@@ -401,7 +401,7 @@ class TransformedCall:
 
     @contextmanager
     def following(self, primals: Any, vectors: Iterable[Tensor | None]) -> Iterator[None]:
-        """Another product, later on, with vectors made of ``primals``."""
+        """A later product, with vectors made of ``primals``."""
         before = self.as_tensors, self.outside, self.records
         self.records = state.grad_enabled
         self.as_tensors |= any(isinstance(leaf, Tensor) for leaf in leaves(primals))

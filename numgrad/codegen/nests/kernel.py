@@ -46,7 +46,7 @@ ROWS_NS = 20_000.0
 SERIAL, PARALLEL = "@SERIAL@", "@PARALLEL@"
 """Begin the lines that only one variant of a kernel has."""
 LONG_NS = 100_000.0
-"""From which time on other Python threads run beside a kernel."""
+"""Nanoseconds from which on other Python threads run beside a kernel."""
 
 
 def variant(body: str, *, parallel: bool) -> str:

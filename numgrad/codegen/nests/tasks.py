@@ -204,7 +204,7 @@ class RunWriter(SourceWriter):
         )
 
     def _provide(self, symbol: Symbol) -> None:
-        """Have a name for a value that this run may have made."""
+        """Give a name to a value that this run may have made."""
         value = self._value(symbol)
         if value not in self.names and value.args:
             name, position = self._places[value]
