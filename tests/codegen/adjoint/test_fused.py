@@ -331,7 +331,7 @@ def test_other_dtypes(dtype):
     np.testing.assert_allclose(g, np.conj(x), rtol=1e-6)
 
 
-@pytest.mark.slow(cases=6)
+@pytest.mark.slow(cases=4)
 @pytest.mark.parametrize("seed", range(16))
 def test_sums_of_drawn_programs(seed):
     _check(seed, small=True)
