@@ -14,8 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from numgrad.codegen.device import Instruction
-from numgrad.codegen.native import arithmetic as do
-from numgrad.codegen.native import memory
+from numgrad.codegen.native import arithmetic as do, memory
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
 from numgrad.codegen.native.source import library_function
 from numgrad.codegen.native.values import (
@@ -58,7 +57,7 @@ class InstructionContext(Protocol):
 
 
 INSTRUCTIONS: dict[str, Callable[..., Any]] = {}
-"""By name: a function of the body under translation and the values of the arguments."""
+"""Translators by name, each a function of the body under translation and of the arguments."""
 
 
 def _instruction(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -4,11 +4,20 @@ import pytest
 
 import numgrad as ng
 from tests.codegen.adjoint.judge import judge
+from tests.codegen.adjoint.programs import covering, features
 from tests.codegen.adjoint.stencils import StencilWriter
 from tests.codegen.adjoint.test_drawn_programs import truth_of
 
-FEW = 16
 MANY = 600
+
+
+def constructs(seed: int) -> set[str]:
+    """What a stencil is made of, and its statements."""
+    writer = StencilWriter(seed)
+    stencil = writer.write()
+    kinds = {writer.time, writer.dtype, f"{writer.axes} axes", f"reach {writer.reach}"}
+    edges = {f"{edge} {axis}" for axis, edge in enumerate(writer.edges)}
+    return {*kinds, *edges, f"long {stencil.shape[-1] > 100}", *features(stencil.text)}
 
 
 def check(seed: int, save: str = "all") -> None:
@@ -21,12 +30,14 @@ def check(seed: int, save: str = "all") -> None:
         judge(kernel, truth, directions, arguments, tolerance=tolerance)
 
 
-@pytest.mark.parametrize("seed", range(FEW))
+@pytest.mark.slow(cases=6)
+@pytest.mark.parametrize("seed", covering(range(16), constructs))
 def test_stencils_have_right_derivatives(seed):
     check(seed)
 
 
-@pytest.mark.parametrize("seed", range(100, 108))
+@pytest.mark.slow(cases=3)
+@pytest.mark.parametrize("seed", covering(range(100, 108), constructs))
 def test_stencils_with_checkpoints_have_right_derivatives(seed):
     check(seed, save="less")
 
