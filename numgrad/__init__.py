@@ -64,9 +64,11 @@ from typing import Any as _Any
 from numgrad.core.namespaces import namespace as _namespace
 from numgrad.core.op import OPS as _OPS
 from numgrad.errors import NumgradAttributeError as _NumgradAttributeError
-from numgrad.operations.lazy_operations import LATE as _LATE
-from numgrad.operations.lazy_operations import NAMESPACES as _NAMESPACES
-from numgrad.operations.lazy_operations import declared as _declared
+from numgrad.operations.lazy_operations import (
+    LATE as _LATE,
+    NAMESPACES as _NAMESPACES,
+    declared as _declared,
+)
 
 __version__ = "0.1.0"
 
@@ -88,9 +90,12 @@ _namespace(
         "numgrad.tensors.creation": "arange asarray empty empty_like eye from_numpy full "
         "full_like linspace ones ones_like tensor zeros zeros_like",
         "numgrad.tensors.tensor": "Tensor",
-        "numgrad.transforms": "associative_scan cond custom_jvp custom_vjp fori_loop grad hessian "
-        "hvp jacfwd jacobian jacrev jvp linearize map scan stop_gradient switch value_and_grad "
-        "vhp vjp vmap while_loop",
+        "numgrad.transforms.control_flow": "associative_scan cond fori_loop map scan switch "
+        "while_loop",
+        "numgrad.transforms.custom": "custom_jvp custom_vjp",
+        "numgrad.transforms.derivatives": "grad hessian jacfwd jacobian jacrev value_and_grad",
+        "numgrad.transforms.mapping": "vmap",
+        "numgrad.transforms.products": "hvp jvp linearize stop_gradient vhp vjp",
     },
     late={  # most programs need a part of it
         "numgrad": "array_api benchmark data distributed func implicit io nn optim parallel "

@@ -98,28 +98,28 @@ from numgrad.tensors.creation import tensor as tensor
 from numgrad.tensors.creation import zeros as zeros
 from numgrad.tensors.creation import zeros_like as zeros_like
 from numgrad.tensors.tensor import Tensor as Tensor
-from numgrad.transforms import associative_scan as associative_scan
-from numgrad.transforms import cond as cond
-from numgrad.transforms import custom_jvp as custom_jvp
-from numgrad.transforms import custom_vjp as custom_vjp
-from numgrad.transforms import fori_loop as fori_loop
-from numgrad.transforms import grad as grad
-from numgrad.transforms import hessian as hessian
-from numgrad.transforms import hvp as hvp
-from numgrad.transforms import jacfwd as jacfwd
-from numgrad.transforms import jacobian as jacobian
-from numgrad.transforms import jacrev as jacrev
-from numgrad.transforms import jvp as jvp
-from numgrad.transforms import linearize as linearize
-from numgrad.transforms import map as map
-from numgrad.transforms import scan as scan
-from numgrad.transforms import stop_gradient as stop_gradient
-from numgrad.transforms import switch as switch
-from numgrad.transforms import value_and_grad as value_and_grad
-from numgrad.transforms import vhp as vhp
-from numgrad.transforms import vjp as vjp
-from numgrad.transforms import vmap as vmap
-from numgrad.transforms import while_loop as while_loop
+from numgrad.transforms.control_flow import associative_scan as associative_scan
+from numgrad.transforms.control_flow import cond as cond
+from numgrad.transforms.control_flow import fori_loop as fori_loop
+from numgrad.transforms.control_flow import map as map
+from numgrad.transforms.control_flow import scan as scan
+from numgrad.transforms.control_flow import switch as switch
+from numgrad.transforms.control_flow import while_loop as while_loop
+from numgrad.transforms.custom import custom_jvp as custom_jvp
+from numgrad.transforms.custom import custom_vjp as custom_vjp
+from numgrad.transforms.derivatives import grad as grad
+from numgrad.transforms.derivatives import hessian as hessian
+from numgrad.transforms.derivatives import jacfwd as jacfwd
+from numgrad.transforms.derivatives import jacobian as jacobian
+from numgrad.transforms.derivatives import jacrev as jacrev
+from numgrad.transforms.derivatives import value_and_grad as value_and_grad
+from numgrad.transforms.mapping import vmap as vmap
+from numgrad.transforms.products import hvp as hvp
+from numgrad.transforms.products import jvp as jvp
+from numgrad.transforms.products import linearize as linearize
+from numgrad.transforms.products import stop_gradient as stop_gradient
+from numgrad.transforms.products import vhp as vhp
+from numgrad.transforms.products import vjp as vjp
 from numpy import complex128 as complex128
 from numpy import complex64 as complex64
 from numpy import e as e
@@ -223,7 +223,7 @@ def around(x: _Array, decimals: Any = 0) -> Tensor:
     """The operand rounded to ``decimals`` decimal places, halves to even; integers stay so."""
 
 def array_split(x: _Array, indices_or_sections: _Array, axis: _Axis = 0) -> tuple[Tensor, ...]:
-    """As ``split``, but the parts need not be equal: the first ones are longer by one."""
+    """Split into parts that need not be equal: the first ones are longer by one."""
 
 def asin(x: _Array) -> Tensor:
     """Inverse sine."""
@@ -307,7 +307,7 @@ def ceil(x: _Array) -> Tensor:
     """Smallest integer not below the operand."""
 
 def choose(x: _Array, choices: _Array, mode: str = "raise") -> Tensor:
-    """Of several arrays, at each place the element of the one whose number stands there."""
+    """Take, at each place, the element of the array whose number stands there."""
 
 def clamp(x: _Array, min: Any = None, max: Any = None) -> Tensor:
     """The operand limited to the interval from ``min`` to ``max``, either of which may be None."""

@@ -46,7 +46,7 @@ class NumgradTypeError(NumgradError, TypeError):
 
 
 class NumgradKernelError(NumgradTypeError):
-    """What ``ng.kernel`` has no derivative of; the message has its line and a remedy."""
+    """Code that ``ng.kernel`` cannot differentiate; the message has its line and a remedy."""
 
 
 class NumgradTraceError(NumgradTypeError):

@@ -6,8 +6,10 @@ _namespace(
     globals(),
     {
         "numgrad.tensors.checkpoint": "checkpoint",
-        "numgrad.transforms": "custom_jvp custom_vjp grad hessian hvp jacfwd jacobian jacrev jvp "
-        "linearize stop_gradient value_and_grad vhp vjp vmap",
+        "numgrad.transforms.custom": "custom_jvp custom_vjp",
+        "numgrad.transforms.derivatives": "grad hessian jacfwd jacobian jacrev value_and_grad",
+        "numgrad.transforms.mapping": "vmap",
+        "numgrad.transforms.products": "hvp jvp linearize stop_gradient vhp vjp",
     },
     {
         "functional_call": "ng.nn.functional_call",

@@ -8,8 +8,7 @@ are containers; everything else is a leaf, None too.
 {'w': 2.0, 'b': [4.0, 6.0]}
 """
 
-from collections.abc import Callable as _Callable
-from collections.abc import Iterable as _Iterable
+from collections.abc import Callable as _Callable, Iterable as _Iterable
 from math import prod as _prod
 from typing import Any as _Any
 
@@ -18,10 +17,11 @@ import numpy as _np
 from numgrad.core import tree as _tree
 from numgrad.core.foreign import refuse_mask as _refuse_mask
 from numgrad.core.op import OPS as _OPS
-from numgrad.core.tree import leaves as leaves
-from numgrad.core.tree import register as register
-from numgrad.errors import NumgradTypeError as _NumgradTypeError
-from numgrad.errors import NumgradValueError as _NumgradValueError
+from numgrad.core.tree import leaves, register
+from numgrad.errors import (
+    NumgradTypeError as _NumgradTypeError,
+    NumgradValueError as _NumgradValueError,
+)
 from numgrad.tensors.tensor import Tensor as _Tensor
 
 __all__ = ["flatten", "leaves", "map", "ravel", "register", "unflatten"]

@@ -18,7 +18,7 @@ from numgrad.core.namespaces import namespace as _namespace
 
 _EXTENSIONS = ("fft", "linalg")
 _BESIDE = ("special", "einsum")
-"""No extension yet, but where SciPy looks first; no function, but by which xarray multiplies."""
+"""Names that SciPy and xarray look for beside the standard's: an extension to be, a function."""
 
 _namespace(
     globals(),

@@ -5,8 +5,10 @@ from importlib.util import find_spec as _find_spec
 from typing import Any
 
 from numgrad.core.op import OPS as _OPS
-from numgrad.errors import NumgradAttributeError as _NumgradAttributeError
-from numgrad.errors import NumgradValueError as _NumgradValueError
+from numgrad.errors import (
+    NumgradAttributeError as _NumgradAttributeError,
+    NumgradValueError as _NumgradValueError,
+)
 from numgrad.operations.shape import as_operand as _as_operand
 
 _SAME = """

@@ -46,7 +46,7 @@ def fail_on_nan(node: Any, gradients: Sequence[Any]) -> None:
 
 
 def explain(node: Any, error: BaseException) -> None:
-    """In anomaly mode, warn with the line that recorded the node whose backward failed."""
+    """Warn, in anomaly mode, with the line that recorded the node whose backward failed."""
     if not state.anomaly or node is None or getattr(error, "_numgrad_explained", False):
         return
     trace = None if node.extras is None else node.extras.trace

@@ -56,7 +56,7 @@ def _is_asked_by_user() -> bool:
 
 @contextmanager
 def told(kinds: Iterable[tuple[Tensor, type]]) -> Iterator[None]:
-    """Have Tensors say that they are of these kinds."""
+    """Make Tensors say, inside the block, that they are of these kinds."""
     shown: list[Tensor] = []
     try:
         for tensor, kind in kinds:

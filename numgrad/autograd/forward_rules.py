@@ -37,7 +37,7 @@ from numgrad.core.plan import Call
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
 
 PREFIX = "t_"
-"""In a declared formula, what marks the name of an input's tangent."""
+"""Prefix of the name of an input's tangent in a declared formula."""
 
 
 def reads_call(op: Op) -> bool:

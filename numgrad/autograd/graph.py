@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from numgrad.autograd.engine.task import GradientEdge as GradientEdge
-from numgrad.autograd.hooks import RemovableHandle as RemovableHandle
-from numgrad.autograd.hooks import queue_callback as queue_callback
-from numgrad.autograd.hooks import register_multi_grad_hook as register_multi_grad_hook
-from numgrad.autograd.node import GraphNode as Node
-from numgrad.autograd.node import SavedTensor as SavedTensor
-from numgrad.autograd.node import accumulator
+from numgrad.autograd.engine.task import GradientEdge
+from numgrad.autograd.hooks import RemovableHandle, queue_callback, register_multi_grad_hook
+from numgrad.autograd.node import GraphNode as Node, SavedTensor, accumulator
 from numgrad.autograd.saved import (
-    allow_mutation_on_saved_tensors as allow_mutation_on_saved_tensors,
+    allow_mutation_on_saved_tensors,
+    disable_saved_tensors_hooks,
+    save_on_cpu,
+    saved_tensors_hooks,
 )
-from numgrad.autograd.saved import disable_saved_tensors_hooks as disable_saved_tensors_hooks
-from numgrad.autograd.saved import save_on_cpu as save_on_cpu
-from numgrad.autograd.saved import saved_tensors_hooks as saved_tensors_hooks
 from numgrad.autograd.variable import Tensor
 from numgrad.autograd.versions import mark_written
 from numgrad.core.namespaces import absent

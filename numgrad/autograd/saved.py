@@ -157,7 +157,7 @@ class Packed:
 
 
 def _quiet() -> ThreadSettings:
-    """No hooks and no recording inside a hook."""
+    """Run a hook without hooks and without recording."""
     return ThreadSettings(saved_hooks=(), grad_enabled=False)
 
 

@@ -72,7 +72,7 @@ def scaled(op: Op, factor: Any, t: Any) -> Any:
 
 
 SHARED = -1
-"""In place of an axis: all points have the value in common."""
+"""Marker in place of an axis: all points have the value in common."""
 
 
 def rows_by_point(y: Tensor, x: Sequence[Tensor]) -> list[np.ndarray | None]:
@@ -112,7 +112,7 @@ class _Walk:
             self._visit(self.waiting.pop(sequence), axis, g)
 
     def jacobian(self, x: Tensor) -> np.ndarray | None:
-        """By a leaf, of shape ``(points, *x.shape)``."""
+        """The Jacobian by a leaf, of shape ``(points, *x.shape)``."""
         axis, g, owned = self.arrived.get(_key(x), (SHARED, None, False))
         if g is None:
             return None
@@ -464,7 +464,7 @@ def _by_views(op: View, args: tuple, params: dict[str, Any], columns: Any) -> An
 def _by_rules(
     op: Op, args: tuple, params: dict[str, Any], given: Sequence[Any], out: Any, call: Any
 ) -> list[Columns]:
-    """By the rules of forward mode."""
+    """The derivative of a call by the rules of forward mode."""
     several = isinstance(out, tuple)
     outs = out if several else (out,)
     if any(y._array.dtype.kind in "fc" and y._array.dtype != np.float64 for y in outs):
@@ -620,7 +620,7 @@ def parts_of(y: Tensor, x: Sequence[Tensor]) -> list[CutPart]:
 
 
 def _cut(node: Node, leaves: dict[int, int]) -> tuple[int, tuple[Any, ...]] | None:
-    """Of which leaf a view is, and by which calls; None if it is something else."""
+    """The leaf that a node is a view of, and the calls between; None if it is something else."""
     cuts: list[Any] = []
     edge: Any = node
     while type(edge) is Node:

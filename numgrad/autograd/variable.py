@@ -32,7 +32,7 @@ class Extra:
     """The side object of a tensor that has hooks, a retained gradient or tangents."""
 
     hooks: Any = None
-    """Of a leaf: its hooks and those of its accumulator (``hooks.LeafHooks``)."""
+    """Hooks of a leaf and of its accumulator (``hooks.LeafHooks``)."""
     retains_grad: bool = False
     """Whether a result keeps its gradient as a leaf does."""
     tangents: Any = None

@@ -283,7 +283,7 @@ class Tensor:
     def around_(self, decimals: Any = 0) -> Tensor:
         """In-place form of ``round``; returns the tensor."""
     def array_split(self, indices_or_sections: _Array, axis: _Axis = 0) -> tuple[Tensor, ...]:
-        """As ``split``, but the parts need not be equal: the first ones are longer by one."""
+        """Split into parts that need not be equal: the first ones are longer by one."""
 
     def asin(self) -> Tensor:
         """Inverse sine."""
@@ -929,7 +929,7 @@ class Tensor:
         """The ndarray itself, sharing memory; with ``force`` also where a gradient is lost."""
     @property
     def output_nr(self) -> int:
-        """Which output of ``grad_fn`` this is."""
+        """The number of this output of ``grad_fn``."""
     def pad(
         self,
         pad_width: _Array,

@@ -193,7 +193,7 @@ class Timed(Protocol):
         ...
 
     def samples(self, count: int, number: int) -> list[float]:
-        """So many samples of so many executions, in seconds of CPU time an execution."""
+        """CPU seconds an execution, in ``count`` samples of ``number`` executions."""
         ...
 
 

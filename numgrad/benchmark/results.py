@@ -194,8 +194,8 @@ def write_asv_project(root: Path) -> list[Path]:
 
 
 FAILS = ("slower", "any", "undecided", "never")
-"""When a comparison fails: if something is slower; if it moved at all; also if something is not
-decided; or never."""
+"""Conditions under which a comparison fails: something is slower, moved at all, or is also not
+decided; or none."""
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class TimedCall:
         return min(self.samples(4, self.number))
 
     def samples(self, count, number):
-        """So many samples of so many calls, in seconds a call."""
+        """Seconds a call, in ``count`` samples of ``number`` calls."""
         return [self.timer.timeit(number) / number for _ in range(count)]
 
 

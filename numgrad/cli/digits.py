@@ -21,7 +21,7 @@ from numgrad.data import DataLoader
 HELP = "train networks on scikit-learn's handwritten digits"
 ACCURACY_PROMISED = 0.97
 HELD_OUT = 360
-"""Of the 1797 images, a fifth."""
+"""Images kept for the test: a fifth of the 1797."""
 
 BATCH = 64
 EPOCHS = 30

@@ -1,1 +1,1 @@
-"""From formulas to machine code: besides the kernels, the only room that knows Numba and LLVM."""
+"""Translation of formulas to machine code; only kernels know Numba and LLVM besides."""

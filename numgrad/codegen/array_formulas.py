@@ -20,8 +20,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
-from functools import cache as memo
-from functools import partial
+from functools import cache as memo, partial
 from hashlib import sha256
 from math import prod
 from typing import Any, NamedTuple

@@ -64,7 +64,7 @@ def load(filename: str) -> bytes | None:
 
 
 def _digest(filename: str, payload: bytes) -> bytes:
-    """Of a file's content and name: what another kernel's file holds, whole, is not this one's."""
+    """Digest of a file's content and name: a whole file of another kernel does not match."""
     return hashlib.sha256(filename.encode() + b"\0" + payload).digest()
 
 
@@ -245,7 +245,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _objection(path: Path, status: os.stat_result) -> str:
-    """Why others than the user may have written a file or directory; empty if they cannot."""
+    """The reason why others than the user may have written a file; empty if they cannot."""
     if sys.platform == "win32":
         return ""
     if status.st_uid not in (0, os.geteuid()):
@@ -257,7 +257,7 @@ def _objection(path: Path, status: os.stat_result) -> str:
 
 
 def _objection_to_parents(directory: Path) -> str:
-    """Why everybody may exchange the directory for another one; empty if they cannot."""
+    """The reason why others may exchange the directory for another one; empty if they cannot."""
     if sys.platform == "win32":
         return ""
     named, real = Path(os.path.abspath(directory)), Path(os.path.realpath(directory))

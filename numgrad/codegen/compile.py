@@ -152,7 +152,7 @@ _stamp_text: str | None = None
 
 
 def hosted_stamp() -> str:
-    """Everything besides its source and the kernel library that decides its machine code."""
+    """Identify all that decides Numba's machine code besides a source and the kernel library."""
     global _stamp_text
     if _stamp_text is None:
         import numba
@@ -177,7 +177,7 @@ def hosted_stamp() -> str:
 
 _loaded: dict[str, Kernel] = {}
 _passing: WeakValueDictionary[str, Kernel] = WeakValueDictionary()
-"""Those that are given up with their last user: Note [Lifetime of machine code]."""
+"""Kernels that are given up with their last user: Note [Lifetime of machine code]."""
 
 
 @dataclass(slots=True, weakref_slot=True)

@@ -31,7 +31,7 @@ class LibraryFunction:
         return self.numba_type()
 
     def numba_type(self) -> Any:
-        """Have Numba define it."""
+        """Define the function for Numba."""
         raise NotImplementedError
 
 

@@ -148,7 +148,7 @@ def load(like, address, index, scope, scopes):
 
 @literal_instruction
 def load_if(like, condition, address, index, scope, scopes):
-    """Like ``load`` where ``condition`` holds, else zero: memory is not touched."""
+    """Load an element where ``condition`` holds, else give zero without touching memory."""
 
 
 @literal_instruction
@@ -163,7 +163,7 @@ def peek(like, address):
 
 @instruction
 def prefetch(row, index):
-    """Have the CPU fetch the element of a contiguous row that will be changed soon.
+    """Fetch into the cache the element of a contiguous row that will be changed soon.
 
     Nothing is read: an index out of range does no harm.
     """

@@ -18,7 +18,7 @@ WITH_RARE: set[str] = set()
 ``<name>_slow`` does those."""
 
 SLOW_FOR_ALL: set[str] = set()
-"""Of these, the ones whose slow form gives other arguments the bits of the fast form."""
+"""Functions of these whose slow form gives other arguments the bits of the fast form."""
 
 EXTERNALS: dict[str, tuple[str, ...]] = {}
 """Functions of the library, complex forms as ``<name>_c128`` -> where the linker finds the C

@@ -54,25 +54,25 @@ from typing import Any
 
 # All are reentrant: a collection of garbage may run anything inside.
 TRACING = threading.RLock()
-"""Held while ``ng.jit`` traces and compiles a function."""
+"""Lock held while ``ng.jit`` traces and compiles a function."""
 ACCUMULATORS = threading.RLock()
-"""Held while a leaf's accumulator is made."""
+"""Lock held while a leaf's accumulator is made."""
 ENTRIES = threading.RLock()
-"""Held while functions behind calls of operations are made or get other code, and while a profile
+"""Lock held while functions behind calls of operations get other code, and while a profile
 starts."""
 FUNCTIONS = threading.RLock()
-"""Held while the functions that a worker keeps are looked up."""
+"""Lock held while the functions that a worker keeps are looked up."""
 GRADIENTS = threading.RLock()
-"""Held while gradients are added to ``.grad``: threads may accumulate into one leaf. One for all
+"""Lock held while gradients are added to ``.grad``: threads may share a leaf. One for all
 leaves, since taking a lock costs as much as adding a hundred numbers, and big sums are bound by
 memory anyway."""
 DRAWS = threading.RLock()
-"""Held while generators of random numbers draw from other states than their own."""
+"""Lock held while generators of random numbers draw from other states than their own."""
 KERNELS = threading.RLock()
-"""Held while a kernel is compiled or loaded, and while Numba is imported: one at a time, since
+"""Lock held while a kernel is compiled or loaded, or Numba imported: one at a time, since
 Numba holds a global lock of its own anyway."""
 POOL = threading.RLock()
-"""Held while a parallel kernel runs, if Numba's threading layer cannot run two."""
+"""Lock held while a parallel kernel runs, if Numba's threading layer cannot run two."""
 
 PATIENCE = 30.0
 """Seconds after which a fork goes on without a lock: kernels take less to compile."""
@@ -109,7 +109,7 @@ class Imports:
         _imp.release_lock()
 
     def _at_fork_reinit(self) -> None:
-        """In a child: forget what threads that are not there were importing."""
+        """Forget, in a child process, what threads that are not there were importing."""
         for name in _of_others():
             _bootstrap._module_locks.pop(name, None)
             spec = getattr(sys.modules.get(name), "__spec__", None)
@@ -125,7 +125,7 @@ def _of_others() -> list[str]:
 
 
 _gate = threading.Lock()
-"""Held by a fork that waits for ``KERNELS``."""
+"""Lock held by a fork that waits for ``KERNELS``."""
 
 _IMPORTS = Imports()
 

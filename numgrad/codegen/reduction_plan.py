@@ -1,4 +1,4 @@
-"""Which pass over the reduced axis computes what: Note [Passes] in ``reductions``."""
+"""Assignment of terms to passes over the reduced axis: Note [Passes] in ``reductions``."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _slots(symbol: Symbol, number: int) -> list[Slot]:
 
 
 class ReductionPlan:
-    """Which pass computes what: Note [Passes]."""
+    """Assignment of terms to passes: Note [Passes]."""
 
     def __init__(
         self, output: Symbol, operands: Sequence[ReductionOperand], full: bool, keep: bool

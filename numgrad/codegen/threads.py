@@ -119,7 +119,7 @@ WORK_PER_THREAD_NS = 20_000.0
 LEAST_PER_THREAD_NS = 5_000.0
 """And from no less, whatever a launch takes."""
 LAUNCHES_PER_THREAD = 1.5
-"""In between, from so many times what a launch takes."""
+"""Launches that the work of a further thread is worth, between these two limits."""
 BEFORE_POOL_NS = 5e7
 """Work that would have paid for threads, had there been any, from which on the pool is started."""
 SERIES = 3

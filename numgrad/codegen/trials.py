@@ -31,7 +31,7 @@ SHORTEST, LONGEST = 500, 16_000
 
 
 class VariantTrial:
-    """Which variant of a kernel calls of some size take: Note [Trials].
+    """Trial of the variants of a kernel at one size: Note [Trials].
 
     Attributes
     ----------

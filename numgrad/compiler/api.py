@@ -33,7 +33,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 RETRACES = 8
-"""After how many retraces of one function there is a warning."""
+"""Retraces of one function after which there is a warning."""
 
 MOST_KEPT = 64
 """For how many objects that have neither attributes nor weak references methods are kept."""
@@ -218,14 +218,14 @@ class Jitted(Generic[P, R]):
         return not any(self._choices[k] for k in ("static_argnums", "static_argnames", "donate"))
 
     def like(self, function: Callable[..., Any]) -> Jitted:
-        """Another function, jitted with the same choices."""
+        """A new compiled function of ``function``, with the same choices."""
         none = {"static_argnums": (), "static_argnames": (), "donate": ()}
         return Jitted(function, {**self._choices, **none})
 
     # -------------------------------------------------------------------------- as a function
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """As a method: compiled for each object on its own, whose attributes are read."""
+        """The method of an object, compiled for each object, whose attributes are read."""
         if instance is None:
             return self
         attributes = getattr(instance, "__dict__", None)
@@ -509,7 +509,7 @@ so looking after every few hundred took a tenth of the time."""
 
 @contextmanager
 def seldom_collecting() -> Iterator[None]:
-    """Have Python look for garbage less often, in all threads; if it does not look, it stays so."""
+    """Make Python collect garbage less often, in all threads; if it does not, it stays so."""
     before = gc.get_threshold()
     seldom = (before[0] and max(before[0], OBJECTS), *before[1:])
     gc.set_threshold(*seldom)

@@ -504,7 +504,7 @@ def _popped(step: dis.Instruction) -> int | None:
 
 
 def _effect(step: dis.Instruction) -> int:
-    """By how much an instruction makes the stack higher."""
+    """The change of the stack's height by an instruction."""
     if step.opname == "PRECALL":  # whose nominal effect is that of the call
         return 0
     if step.opname == "CALL":

@@ -318,7 +318,7 @@ def _returns(op: Any) -> str:
 
 
 def _dtypes(op: Any) -> str:
-    """Which dtypes are taken, and what comes out."""
+    """Text on the dtypes that are taken, and on those that come out."""
     dtypes: dict[str, str] = {}
     for name in _KINDS:
         if name == "complex64" and op.real:

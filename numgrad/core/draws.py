@@ -190,7 +190,7 @@ def of_branches(groups: Sequence[Sequence[Draw | Draws]], which: Any) -> Draws:
 
 WORD = np.dtype(np.uint64)
 _BITS, _WORDS = 64, 2
-"""Of a word, and the words of a Python integer."""
+"""Bits of a word, and the words of a Python integer."""
 
 
 def words_of(source: np.random.BitGenerator) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Who says what operations and arrays mean: a stack for each thread, on a ground.
+"""Interpreters, which say what operations and arrays mean: a stack for each thread.
 
 Note [Interpreters]
 -------------------
@@ -304,7 +304,7 @@ class State(threading.local):
     saved_hooks: tuple = ()
     """Pairs of hooks for saved tensors, the innermost last."""
     saved_hooks_disabled: str | None = None
-    """Why there may be none."""
+    """The reason why there may be none."""
     mutation: Any = None
     """The store of old values of saved tensors that are written to, if that is allowed."""
     anomaly: bool = False
@@ -363,7 +363,7 @@ class State(threading.local):
         self.entered = (*self.entered, (manager, memory))
 
     def leave(self, manager: Any) -> Any:
-        """What it gave to ``enter`` last in this thread; None if it was not entered here."""
+        """Return what it gave to ``enter`` last in this thread; None if it was not entered here."""
         entered = self.entered
         for k in reversed(range(len(entered))):
             if entered[k][0] is manager:
@@ -376,7 +376,7 @@ state = State()
 
 
 class ThreadSettings:
-    """ThreadSettings of the thread, by name, for one ``with`` block."""
+    """Settings of the thread, by name, for one ``with`` block."""
 
     __slots__ = ("_before", "_changes")
 

@@ -88,7 +88,7 @@ class Call:
         return tuple(sorted(set(needs), key=order.index))
 
     def auxiliary(self, name: str) -> Any:
-        """What a backward needs besides operands and results, by its name."""
+        """A value, by name, that a backward needs besides operands and results."""
         return self.aux[self.op.auxiliaries.index(name)]
 
     def arguments(self, formula: GradientFormula, k: int, values: dict[str, Any]) -> dict[str, Any]:
@@ -144,7 +144,7 @@ class Call:
     def gradients(self, mask: int, g: Any, values: dict[str, Any]) -> list[Any]:
         """Gradients of the operands in ``mask`` (None for others), on whatever ``g`` is."""
         if self.op.joint_gradients is not None:
-            return self.op.joint_gradients(mask, g, values)
+            return self.op.joint_gradients(mask, g, values, self.params)
         grads: list[Any] = [None] * len(self.metas)
         for k in range(len(grads)):
             if mask >> k & 1:
@@ -245,7 +245,7 @@ class Plan(Call):
     """Compiled backwards by mask, and by its complement those that add to buffers."""
     shape: tuple[int, ...]
     steps: dict[int, Any]
-    """By mask what machine code has to know of them, in some families: Note [Launches]."""
+    """Facts for machine code by mask, in some families: Note [Launches]."""
 
     @property
     def results(self) -> tuple[Meta, ...]:

@@ -60,7 +60,7 @@ class FunctionWrapper:
         return self.__call(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """Itself of a class, a method of an object."""
+        """The wrapper itself for a class, a method for an object."""
         return self if instance is None else MethodType(self, instance)
 
     def __set_name__(self, owner: type, name: str) -> None:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, pairwise
 from math import floor, isclose
-from operator import index as as_integer
-from operator import itemgetter
+from operator import index as as_integer, itemgetter
 from typing import Any, Protocol
 
 import numpy as np

@@ -322,7 +322,7 @@ def means_of(group: ProcessGroup, comm: Any, sizes: Sizes) -> Means:
 
 
 def _shared_memory(group: ProcessGroup, comm: Any, count: int) -> mmap.mmap | None:
-    """So many bytes that all ranks map; None on all of them if one cannot."""
+    """Memory of ``count`` bytes that all ranks map; None on all of them if one cannot."""
     node = comm.Split_type(group.mpi.COMM_TYPE_SHARED)
     near = node.size == comm.size
     node.Free()

@@ -99,7 +99,7 @@ class Root(Equation):
         return residuals
 
     def solve(self, inputs: Parts) -> list[np.ndarray]:
-        """By SciPy or the caller's solver."""
+        """Solve by SciPy or the caller's solver."""
         start, args = self._split(inputs)
         arrays = [np.array(x._array) for x in start]
         if callable(self.solver):
@@ -140,7 +140,7 @@ class FixedPoint(Root):
         return [x - y for x, y in zip(z, self._applied(z, inputs), strict=True)]
 
     def solve(self, inputs: Parts) -> list[np.ndarray]:
-        """By iteration, unless a solver is given."""
+        """Solve by iteration, unless a solver is given."""
         if self.solver is not None:
             return super().solve(inputs)
         start = [np.array(x._array) for x in self._split(inputs)[0]]
@@ -175,7 +175,7 @@ class Argmin(Root):
         return [filled(g, x.shape, x.dtype) for g, x in zip(grads, unknowns, strict=True)]
 
     def solve(self, inputs: Parts) -> list[np.ndarray]:
-        """By SciPy or the caller's solver, which gets the function to minimize."""
+        """Solve by SciPy or the caller's solver, which gets the function to minimize."""
         if callable(self.solver):
             return super().solve(inputs)
         start, args = self._split(inputs)

@@ -31,7 +31,7 @@ Map: TypeAlias = Callable[[Parts], Sequence[Tensor]]
 At: TypeAlias = Callable[[Parts], AbstractContextManager[Map]]
 """A linear map, given what it depends on."""
 Solver: TypeAlias = Callable[[At, Parts, Parts], list[Tensor]]
-"""From a linear map, right sides and what it depends on to what solves the system."""
+"""Function of a linear map, right sides and its parameters: the solution of the system."""
 
 
 class Equation(ABC):

@@ -54,7 +54,7 @@ class LinearSystem(Equation):
         return [y - b for y, b in zip(applied, inputs[:count], strict=True)]
 
     def solve(self, inputs: Parts) -> list[np.ndarray]:
-        """By iteration."""
+        """Solve the system by iteration."""
         count = len(self.like)
         b = [x._array for x in inputs[:count]]
         with no_grad(), self.at(inputs[count:]) as apply:

@@ -14,7 +14,7 @@ from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.linearization import Linearization, filled
 
 Residual = Callable[[Sequence[Tensor]], list[Tensor]]
-"""From the parts of the unknowns to those of what is to be zero."""
+"""Function of the parts of the unknowns: the parts that are to be zero."""
 
 
 class UnknownParts:

@@ -63,7 +63,7 @@ class Times:
 
     @property
     def span(self) -> tuple[float, float]:
-        """As numbers."""
+        """The first and the last time, as numbers."""
         return float(self.first._array), float(self.last._array)
 
     @property
@@ -217,7 +217,7 @@ def _times(t: Any) -> Tensor:
 
 
 def _fixed(motion: Motion, substeps: int) -> Callable[[Any, Any], tuple[Any, Any]]:
-    """From a time to the next by the classical method of order four."""
+    """Advance from a time to the next by the classical method of order four."""
     if substeps < 1:
         raise NumgradValueError(f"odeint: substeps is {substeps}; a step is one or more")
 

@@ -209,7 +209,7 @@ class Solver:
     # ------------------------------------------------------------------------ choosing steps
 
     def _begin(self, t: Any) -> Reached:
-        """Before the first step."""
+        """The carry before the first step."""
         y = self.motion.start
         k = self.motion.slopes(y, t)
         return Reached(t, y, k, self._first_size(t, y, k), 0)
@@ -297,7 +297,7 @@ class Solver:
     # ---------------------------------------------------------------------------- eager code
 
     def _reach(self, carry: tuple[Reached, TakenStep], target: Any) -> tuple[Any, Leaves]:
-        """As many steps as lead to a time or beyond, and the state there."""
+        """Step to a time or beyond, and interpolate the state there."""
         now, last = while_loop(lambda carry: self._goes_on(target, carry[0]), self._attempt, carry)
         there = OPS["logical_not"](self._before(target, now.t))
         verdict = _decide(there)

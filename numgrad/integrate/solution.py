@@ -46,7 +46,7 @@ class SolverSettings:
 
     @property
     def name(self) -> str:
-        """Of the method."""
+        """Name of the method."""
         return self.method if isinstance(self.method, str) else self.method.__name__
 
     @property
@@ -219,7 +219,7 @@ def _sign(t0: float, times: np.ndarray) -> float:
 def _by_sensitivities(
     run: Run, times: np.ndarray, w: np.ndarray, initial: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """By all derivatives of the solution, which are kept for the next weights."""
+    """Gradients by all derivatives of the solution, which are kept for the next weights."""
     key = (initial, times.tobytes())
     if key not in run.sensitivities:
         run.sensitivities[key] = _sensitivities(run, times, initial)

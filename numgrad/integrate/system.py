@@ -55,7 +55,7 @@ class RightSideArguments:
 
 
 def arranged(nesting: Nesting, others: tuple, tensors: Sequence[Any]) -> tuple:
-    """RightSideArguments of arrays and of others, which have None where arrays are."""
+    """Arguments of a right side: arrays apart from others, which have None where arrays are."""
     remaining = iter(tensors)
     return unflatten(nesting, (next(remaining) if o is None else o[0] for o in others))
 

@@ -68,7 +68,7 @@ WIDENED: dict[str, tuple[np.dtype, Callable[[np.ndarray], np.ndarray]]] = {
 """Formats of numbers that NumPy lacks, as what they are read and what that means in float32."""
 
 LONGEST_HEADER = 100_000_000
-"""In bytes; the reference implementation reads no longer ones."""
+"""Bytes of a header, at most; the reference implementation reads no longer ones."""
 
 _METADATA = "__metadata__"
 _DIGEST = "digest"

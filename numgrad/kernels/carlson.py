@@ -33,7 +33,7 @@ _HALF, _TWO, _ONE, _ZERO, _LEAST, _MOST = float64s("0.5 2.0 1.0 0.0 -745.0 709.0
 
 @device
 def _logarithm(weight, size, none):
-    """Of a size that counts."""
+    """The logarithm of a weight, of a size that counts."""
     if weight == _ZERO or size == _ZERO:
         return none
     return log_f64(size)

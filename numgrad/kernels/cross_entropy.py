@@ -45,9 +45,7 @@ SHORT = 64
 HEADER = """
 import numpy as np
 from numba import float32, float64, int32, int64, prange
-from numgrad.codegen.accumulation import (
-    is_nan_float, ordered_maximum, no_inline
-)
+from numgrad.codegen.accumulation import is_nan_float, ordered_maximum, no_inline
 from numgrad.codegen.intrinsics import add_any_order, maximum, select
 from numgrad.codegen.device import outlined
 from numgrad.kernels.vmath.exponential import exp_{bits}

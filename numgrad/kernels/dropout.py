@@ -67,7 +67,7 @@ def kernel(x, out, seed, least, scale, group):
 """
 
 BITS = 53
-"""Of a random number."""
+"""Bits of a random number."""
 TASK = 4096
 """Elements a thread takes at a time."""
 

@@ -21,7 +21,7 @@ from numgrad.codegen.dtypes import short, type_name
 from numgrad.kernels.products.gemm import external
 
 GATES = {"rnn_tanh": (1, 0), "rnn_relu": (1, 0), "gru": (3, 4), "lstm": (4, 4)}
-"""By kind of cell: how many gates its weights have, and how many it keeps."""
+"""Gates in the weights, and gates that are kept, by kind of cell."""
 
 _HEADER = """
 import numpy as np

@@ -56,7 +56,7 @@ _POLYNOMIALS = {
     4: "eval_jacobi eval_sh_jacobi",
 }
 _SPHERICAL = {"spherical_jn": 1.0, "spherical_yn": -1.0, "spherical_in": 1.0, "spherical_kn": 0.0}
-"""With signs that even orders get from an argument below 0."""
+"""Spherical functions, with the signs that even orders get from an argument below 0."""
 _HALF_PI = 0.5 * np.pi
 MOST = 10_000.0
 """Order up to which a recurrence is run."""
@@ -163,7 +163,7 @@ def _of_whole_order(f: ExternalFunction) -> DeviceFunction:
 
 
 def _spherical(f: ExternalFunction, even: float) -> DeviceFunction:
-    """Of an argument below 0 by parity; ``even`` is the sign there of even orders."""
+    """Extend to arguments below 0 by parity; ``even`` is the sign there of even orders."""
 
     @outlined
     def f64(n, x):
@@ -178,7 +178,7 @@ def _spherical(f: ExternalFunction, even: float) -> DeviceFunction:
 
 
 def _spherical_decay(f: ExternalFunction) -> DeviceFunction:
-    """Of an argument below 0 by the recurrence, which SciPy does by complex numbers."""
+    """Extend to arguments below 0 by the recurrence, which SciPy does by complex numbers."""
 
     @outlined
     def f64(n, x):
@@ -201,7 +201,7 @@ def _spherical_decay(f: ExternalFunction) -> DeviceFunction:
 
 
 def _polynomial(whole: ExternalFunction, real: ExternalFunction, count: int) -> DeviceFunction:
-    """By a recurrence for integer orders at finite places, else a hypergeometric function."""
+    """Evaluate by a recurrence at integer orders and finite places, else hypergeometrically."""
     if count == 2:
 
         @outlined

@@ -162,7 +162,7 @@ def inside(shift, stride, positions, width):
 
 @device
 def task_sizes(sizes, task):
-    """Of one task, a block of samples of one group: where its arrays start, their sizes."""
+    """The start of the arrays, and sizes, of a task: a block of samples of one group."""
     samples, channels, image, outputs = sizes[0], sizes[1], sizes[2] * sizes[3], sizes[4]
     groups, area, block = sizes[13], sizes[14] * sizes[15], sizes[16]
     group, first = task % groups, task // groups * block

@@ -14,15 +14,13 @@ from numgrad.errors import NumgradTypeError, NumgradValueError, warn
 from numgrad.nn import activation_formulas as ops
 from numgrad.operations import error_gamma_logistic, reduce
 from numgrad.operations.choice import clip, where
-from numgrad.operations.error_gamma_logistic import sigmoid as _sigmoid
-from numgrad.operations.error_gamma_logistic import softplus as _softplus
+from numgrad.operations.error_gamma_logistic import sigmoid as _sigmoid, softplus as _softplus
 from numgrad.operations.exponential import tanh as _tanh
 from numgrad.operations.join import split
 from numgrad.operations.shape import astype, copy, reshape
 from numgrad.random.generator import Generator, generator_of
 from numgrad.tensors.creation import arange, asarray
-from numgrad.tensors.inplace import assign
-from numgrad.tensors.inplace import inplace as write
+from numgrad.tensors.inplace import assign, inplace as write
 from numgrad.tensors.tensor import Tensor
 
 

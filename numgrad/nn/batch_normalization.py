@@ -504,7 +504,7 @@ class ChannelNorm(_Affine):
     def _normalize(
         self, input: Tensor, mean: Any, variance: Any, by_batch: bool, momentum: float
     ) -> Tensor:
-        """By running statistics, or by those of the batch, from which the running ones learn."""
+        """Normalize by running statistics, or by the batch's, from which the running ones learn."""
         return batch_norm(
             input, mean, variance, self.weight, self.bias, by_batch, momentum, self.eps
         )

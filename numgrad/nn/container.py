@@ -6,7 +6,6 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import prod
-from operator import index
 from operator import index as as_index
 from typing import Any, Self
 
@@ -514,7 +513,7 @@ class ParameterDict(_Parameters):
         return key in self._keys
 
     def copy(self) -> ParameterDict:
-        """Another dictionary of the same parameters."""
+        """A new dictionary of the same parameters."""
         return ParameterDict(self)
 
     def setdefault(self, key: str, default: Any = None) -> Any:
@@ -656,12 +655,12 @@ class Unflatten(Module):
                 f"Unflatten: the axis is an integer, got {type(dim).__name__}: axes have no names"
             )
         try:
-            sizes = tuple(map(index, unflattened_size))
+            sizes = tuple(map(as_index, unflattened_size))
         except TypeError:
             raise NumgradTypeError(
                 f"Unflatten: lengths are integers, got {unflattened_size!r}"
             ) from None
-        self.dim = index(dim)
+        self.dim = as_index(dim)
         self.unflattened_size = sizes
 
     def forward(self, input: Any) -> Tensor:

@@ -27,8 +27,7 @@ from numgrad.kernels.dropout import BITS, dropout_kernel
 from numgrad.nn.applied import Applied, applies
 from numgrad.random.generator import draw_seed
 from numgrad.tensors.creation import asarray
-from numgrad.tensors.inplace import assign
-from numgrad.tensors.inplace import inplace as write
+from numgrad.tensors.inplace import assign, inplace as write
 from numgrad.tensors.tensor import Tensor
 
 _ELEMENT_NS = 0.4  # a random number, read and written
@@ -237,7 +236,7 @@ def feature_alpha_dropout(
 
 
 _LIMIT = -1.7580993408473766
-"""What ``selu`` tends to on the left."""
+"""Limit of ``selu`` towards minus infinity."""
 
 
 def _alpha(name: str, input: Any, p: float, training: bool, inplace: bool, group: int) -> Tensor:

@@ -9,9 +9,7 @@ import numpy as np
 
 from numgrad.errors import NumgradValueError
 from numgrad.nn.applied import Applied, along_axes, applies
-from numgrad.nn.pooling_windows import (
-    as_image,
-)
+from numgrad.nn.pooling_windows import as_image
 from numgrad.operations.join import concat
 from numgrad.operations.reduce import argmax
 from numgrad.operations.shape import reshape

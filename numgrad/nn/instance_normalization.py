@@ -13,9 +13,7 @@ from numgrad.core.options import option
 from numgrad.errors import NumgradValueError, warn
 from numgrad.nn.applied import Applied, applies
 from numgrad.nn.batch_normalization import ChannelNorm, _check_running, normalize_by
-from numgrad.nn.layer_normalization import (
-    _group_norm,
-)
+from numgrad.nn.layer_normalization import _group_norm
 from numgrad.nn.padding import pad
 from numgrad.operations.shape import as_index, broadcast_to
 from numgrad.tensors.creation import asarray

@@ -162,7 +162,7 @@ def _normalize_groups(terms: Terms, node: TracedNode, args: list[Term]) -> list[
 
 
 def _split(shape: tuple[Length, ...], extents: tuple[Length, ...]) -> int | None:
-    """From which axis on all of them are normalized together, if that is so."""
+    """The axis from which on all are normalized together, if there is one."""
     outer, groups, channels, inner = extents
     if value_of(groups) != 1 or value_of(inner) != 1:
         return None

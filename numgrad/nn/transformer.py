@@ -10,8 +10,7 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.nn import activation as F
-from numgrad.nn import init
+from numgrad.nn import activation as F, init
 from numgrad.nn.activation import relu
 from numgrad.nn.applied import checked
 from numgrad.nn.attention import MultiheadAttention

@@ -276,7 +276,7 @@ def _contract(first: tuple[str, Any], second: tuple[str, Any], needed: set[str])
 def _path(
     names: tuple[str, ...], shapes: Any, output: str, lengths: dict[str, int], optimize: Any
 ) -> list[tuple[int, ...]]:
-    """Which operands to contract in each step; the result goes to the end of the list."""
+    """The operands to contract in each step; the result goes to the end of the list."""
     if len(names) == 2:
         return [(0, 1)]
     if not isinstance(optimize, list | tuple):

@@ -311,7 +311,7 @@ def _merge(shape: tuple[int, ...], arrays: list[tuple[int, np.ndarray]]) -> np.n
 
 
 def _merge_later(arrays: list[tuple[Any, Any]]) -> Any:
-    """As ``_merge`` of unknown numbers: what is out of range becomes an index beyond the end."""
+    """Merge indices of unknown values; one out of range becomes one beyond the end."""
     flat: Any = 0
     outside: Any = False
     size: Any = 1

@@ -406,7 +406,7 @@ def split(x, indices_or_sections, axis=0):
 
 @composite(ref=np.array_split, smooth=True)
 def array_split(x, indices_or_sections, axis=0):
-    """As ``split``, but the parts need not be equal: the first ones are longer by one.
+    """Split into parts that need not be equal: the first ones are longer by one.
 
     Returns
     -------

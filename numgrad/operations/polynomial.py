@@ -424,7 +424,7 @@ def polynomial_roots(p):
 
 
 def _eigenvalues(p: np.ndarray) -> np.ndarray:
-    """Of companion matrices; NaN where one is not finite, zero for zeros at the end."""
+    """Eigenvalues of companion matrices; NaN where one is not finite, zero for zeros at the end."""
     n = p.shape[-1] - 1
     rows = p.reshape(-1, n + 1)
     roots = np.full((len(rows), n), complex(np.nan, np.nan))

@@ -38,7 +38,7 @@ def searchsorted_places(a, v, *, side):
 
 
 def _places(a: np.ndarray, v: np.ndarray, right: bool) -> np.ndarray:
-    """As ``np.searchsorted``; many numbers are searched for in blocks."""
+    """Positions as of ``np.searchsorted``; many numbers are searched for in blocks."""
     dtype = a.dtype if a.dtype == v.dtype else np.result_type(a, v)
     if v.size < _MANY or dtype not in _SEARCHED:
         return np.searchsorted(a, v, "right" if right else "left")
@@ -385,7 +385,7 @@ def select(condlist, choicelist, default=0):
 
 @composite(ref=np.choose, method=False, smooth=True)
 def choose(x, choices, mode="raise"):
-    """Of several arrays, at each place the element of the one whose number stands there.
+    """Take, at each place, the element of the array whose number stands there.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ def _common(operands: Sequence[Any]) -> np.dtype:
 
 
 def is_complex(operand: Any) -> bool:
-    """Of a dtype, or the type of a Python number."""
+    """Whether a dtype, or the type of a Python number, is complex."""
     return operand is complex or getattr(operand, "kind", "") == "c"
 
 

@@ -18,8 +18,7 @@ from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.axis import normalize_axes, one_axis
 from numgrad.core.declare import BatchOperand, Meta, Op, bind, composite, primitive
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.kernels.sorting import LEAST, can_order, sorted_rows
-from numgrad.kernels.sorting import stable_order as order_row
+from numgrad.kernels.sorting import LEAST, can_order, sorted_rows, stable_order as order_row
 from numgrad.operations.join import stack
 from numgrad.operations.shape import as_index, as_operand, reshape
 from numgrad.operations.shared_rules import along_axis
@@ -58,7 +57,7 @@ class _OneElement(NamedTuple):
 
 
 def _places_shape(operation: str, x: Any, axis: int | None) -> tuple:
-    """As ``ordered_shape``, of places."""
+    """The shape of places, by ``ordered_shape``."""
     return ordered_shape(operation, x if len(x.shape) else _OneElement(), axis)
 
 
@@ -93,7 +92,7 @@ def _of_numpy(operation: str) -> Any:
 
 
 def stable_order(x: np.ndarray, axis: int) -> np.ndarray:
-    """As ``np.argsort(x, axis, kind="stable")``."""
+    """Places in stable order: ``np.argsort(x, axis, kind="stable")``."""
     if not can_order(x.dtype, x.shape[axis]):
         return _order_of_groups(x, axis)
     rows = np.ascontiguousarray(np.moveaxis(x, axis, -1))

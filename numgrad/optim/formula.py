@@ -59,7 +59,7 @@ class Settings(NamedTuple):
     """Numbers, switches and states of a group."""
 
     numbers: dict[str, Any]
-    """By name, Python numbers or Tensors of one element; they change without a new kernel."""
+    """Python numbers or Tensors of one element, by name; they change without a new kernel."""
     switches: tuple[tuple[str, bool], ...]
     states: tuple[str, ...]
     """The state arrays in use."""

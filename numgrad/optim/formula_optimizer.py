@@ -37,7 +37,7 @@ from numgrad.tensors.inplace import before_writing
 from numgrad.tensors.tensor import Tensor
 
 Launch = Callable[[], None]
-"""What remains of a step when nothing can fail any more."""
+"""Rest of a step, in which nothing can fail any more."""
 
 
 FLOAT64 = np.dtype(np.float64)
@@ -52,7 +52,7 @@ REAL = {
         (np.complex128, np.float64),
     )
 }
-"""What elements of parameters are made of: complex ones are pairs."""
+"""Dtypes of the elements that kernels see, by a parameter's: complex numbers are pairs."""
 
 
 @cache
@@ -476,7 +476,7 @@ class FormulaOptimizer(Optimizer):
         grads: list[Tensor],
         fresh: list[Tensor],
     ) -> list[Launch]:
-        """As ``_prepare`` for parameters or states that were not there at the last step."""
+        """Prepare a step with parameters or states that were not there at the last one."""
         launches: list[Launch] = []
         if len(set(params)) < len(params):  # the same memory twice: one after the other
             for param, grad in zip(params, grads, strict=True):

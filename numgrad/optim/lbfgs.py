@@ -131,7 +131,7 @@ def strong_wolfe(
 
 
 def _lower(ends: list[Trial]) -> int:
-    """Which end of an interval has the lower loss."""
+    """The end of an interval that has the lower loss."""
     return 0 if ends[0].loss <= ends[1].loss else 1
 
 

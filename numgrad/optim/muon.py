@@ -19,7 +19,7 @@ from numgrad.tensors.inplace import before_writing
 from numgrad.tensors.tensor import Tensor
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-"""Of the iteration: steepest at 0, where small singular values have to grow."""
+"""Coefficients of the iteration: steepest at 0, where small singular values have to grow."""
 MAX_STEPS = 100
 
 

@@ -20,8 +20,8 @@ from numgrad.optimize.objective import Values, sum_of_squares
 from numgrad.optimize.watch import Watch
 from numgrad.tensors.eager import check_array_kind
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms import jacobian
 from numgrad.transforms.call import jitted_in
+from numgrad.transforms.derivatives import jacobian
 
 
 class FittedCurve:

@@ -19,8 +19,9 @@ from numgrad.optimize.unknowns import Unknowns
 from numgrad.optimize.watch import SOLVING
 from numgrad.tensors.labels import unlabelled
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms import hessian, hvp, jacobian, value_and_grad
 from numgrad.transforms.call import jitted_in
+from numgrad.transforms.derivatives import hessian, jacobian, value_and_grad
+from numgrad.transforms.products import hvp
 
 KEPT = "__numgrad_solved__"
 """Attribute of a function with what was compiled of it, for the next solver that is given it."""

@@ -50,7 +50,7 @@ MOST_EVALUATIONS = 5000
 METHODS = ("lm", "trf", "dogbox")
 
 STATUS: dict[Any, int] = {1: 2, 2: 3, 3: 4, 4: 1, 5: 0, 6: 2, 7: 3, 8: 1}
-"""Of ``least_squares`` for what MINPACK returns; 6 to 8 say that nothing finer is possible."""
+"""Status of ``least_squares`` for MINPACK's; 6 to 8 say that nothing finer is possible."""
 
 MESSAGES = {
     0: "The maximum number of function evaluations is exceeded.",

@@ -14,7 +14,7 @@ from numgrad.optimize.derivatives import cached
 from numgrad.optimize.unknowns import Unknowns
 from numgrad.tensors.labels import unlabelled
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms import jacobian
+from numgrad.transforms.derivatives import jacobian
 
 NUMBERS, KEYWORDS, WHOLE = "numbers", "keywords", "whole"
 
@@ -65,7 +65,7 @@ class Model:
             self.form = KEYWORDS
 
     def names(self) -> list[str]:
-        """Of all numbers among the parameters."""
+        """Names of all numbers among the parameters."""
         unknowns = self.unknowns
         if self.form == NUMBERS:
             if self.listed and len(self.listed) >= unknowns.x0.size:

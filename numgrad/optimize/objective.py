@@ -35,7 +35,7 @@ from numgrad.optimize.derivatives import (
 from numgrad.optimize.unknowns import Unknowns
 from numgrad.optimize.watch import Watch
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms import jacobian
+from numgrad.transforms.derivatives import jacobian
 from numgrad.transforms.linearization import Linearization
 
 

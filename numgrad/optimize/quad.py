@@ -31,7 +31,7 @@ from numgrad.errors import (
     NumgradValueError,
 )
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms import jvp, vjp
+from numgrad.transforms.products import jvp, vjp
 
 
 def quad(

@@ -306,7 +306,7 @@ class Summary:
 
     @property
     def mean_ns(self) -> float:
-        """Of a call."""
+        """Mean time of a call."""
         return self.total_ns / self.calls
 
 

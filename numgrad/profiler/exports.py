@@ -116,7 +116,7 @@ def _cut(name: str) -> str:
 
 
 WIDTH, HEIGHT = 960.0, 18.0
-"""Of the picture, and of a level of it."""
+"""Width of the picture, and height of a level of it."""
 NARROWEST = 0.4
 """Boxes that are narrower are left out."""
 CHARACTER = 6.6

@@ -15,8 +15,7 @@ import numpy as np
 
 from numgrad.autograd.engine import backward
 from numgrad.autograd.variable import Tensor
-from numgrad.codegen import compile as compiler
-from numgrad.codegen import threads
+from numgrad.codegen import compile as compiler, threads
 from numgrad.compiler.loops import loop_program
 from numgrad.compiler.run import program, specialise
 from numgrad.core.interpreter import state
@@ -33,7 +32,7 @@ Wrapper = Callable[[Recording, Any], Any]
 
 
 def install(recording: Recording) -> Callable[[], None]:
-    """Have notes taken; returns what ends that."""
+    """Start taking notes; returns what ends that."""
     undo: list[Callable[[], Any]] = []
     try:
         for owner, name, wrapper in _WRAPPED:

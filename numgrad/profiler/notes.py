@@ -108,7 +108,7 @@ class Recording:
         self.threads: list[tuple[int, str, list[Any]]] = []
         self.log = Log(self.threads)
         self.samples: list[tuple[int, int, int]] = []
-        """When memory was looked at, bytes then, and the most since the time before."""
+        """Times at which memory was looked at, bytes then, and the most since the time before."""
         self.memory = memory
         self.clock: Callable[[], int] = self._memory_clock() if memory else perf_counter_ns
         self.names: dict[str, Any] = {"getframe": sys._getframe, "log": self.log, "ours": _Ours()}

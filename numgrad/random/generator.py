@@ -14,7 +14,6 @@ from numgrad.core.abstract import AbstractLength, broadcast_lengths
 from numgrad.core.axis import normalize_axes
 from numgrad.core.foreign import refuse_mask
 from numgrad.core.interpreter import drawn, state
-from numgrad.core.interpreter import state as interpreting
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_operand
@@ -593,7 +592,7 @@ def manual_seed(seed: int) -> None:
     True
     """
     seeded("manual_seed", np.random.seed, seed)
-    interpreting.ground.reseeded(seed)
+    state.ground.reseeded(seed)
 
 
 def get_state(generator: Generator | np.random.Generator | None = None) -> dict[str, Any]:
@@ -702,7 +701,7 @@ def _check_words(state: Mapping[str, Any], like: Mapping[str, Any]) -> None:
 
 
 def _refuse_trace(name: str) -> None:
-    interpreting.ground.once(
+    state.ground.once(
         f"{name}: the state of a generator is read and set outside of a compiled function, "
         "whose random numbers are drawn at each call"
     )

@@ -5,8 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.operations.error_gamma_logistic import digamma, log_sigmoid, ndtr
-from numgrad.operations.error_gamma_logistic import logistic as logistic_function
+from numgrad.operations.error_gamma_logistic import (
+    digamma,
+    log_sigmoid,
+    logistic as logistic_function,
+    ndtr,
+)
 from numgrad.operations.special_functions import distributions
 from numgrad.operations.special_functions.bessel import i0, i0e, i1, i1e
 from numgrad.operations.special_functions.distributions import log_ndtr, ndtri, ndtri_exp, owens_t

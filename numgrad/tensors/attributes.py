@@ -20,8 +20,7 @@ from numgrad.autograd.variable import Tensor, gradient_of, refresh, root, set_gr
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradAttributeError, NumgradRuntimeError, NumgradTypeError, warn
-from numgrad.tensors import inplace as methods
-from numgrad.tensors import missing
+from numgrad.tensors import inplace as methods, missing
 from numgrad.tensors.indexing import Flat, subscript
 
 _warned_of_data = False
@@ -150,7 +149,7 @@ class TensorAttributes(Tensor):
 
     @property
     def output_nr(self) -> int:
-        """Which output of ``grad_fn`` this is."""
+        """The number of this output of ``grad_fn``."""
         return max(self._slot - 1, 0)
 
     @property

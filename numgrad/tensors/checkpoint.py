@@ -310,7 +310,7 @@ class _Region:
 
 
 def _name() -> str:
-    """Who keeps arguments, in errors."""
+    """The name, in errors, of who keeps arguments."""
     return "checkpoint"
 
 

@@ -224,7 +224,7 @@ _LIBRARIES = frozenset(
 _ONE_ROOM = ("pandas", "xarray")
 """Libraries whose users import everything from the top."""
 _WRAPPED = ("f", "fun", "func", "function", "hypotest_fun_in")
-"""By which names functions around functions know these."""
+"""Names under which functions of functions know these."""
 
 
 def library_call() -> tuple[str, str | None] | None:

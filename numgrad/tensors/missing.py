@@ -272,7 +272,7 @@ _REASONS = {
 
 
 def reason(home: str, name: str) -> str | None:
-    """Why a function of a module has no operation; None if nothing says so."""
+    """The reason why a function of a module has no operation; None if nothing says so."""
     for text, names in _REASONS.get(home, {}).items():
         if any(fnmatchcase(name, pattern) for pattern in names.split()):
             return text

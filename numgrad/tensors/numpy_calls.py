@@ -559,4 +559,4 @@ _TRANSLATED: dict[Any, Callable[..., Any]] = {
     "angle": _angle,
     np.pad: _pad,
 }
-"""By NumPy function or name of an operation."""
+"""Translations of calls by NumPy function or name of an operation."""

@@ -64,7 +64,7 @@ _REDUCTIONS = {
 }
 _TRUTHS = np.logical_and, np.logical_or
 _MISFOLDED = np.power, np.arctan2
-"""Of which NumPy's ``reduce`` reads what it writes, with AVX-512 (NumPy 2.4)."""
+"""Ufuncs whose ``reduce`` in NumPy reads what it writes, with AVX-512 (NumPy 2.4)."""
 _ACCUMULATIONS = {np.add: np.cumsum, np.multiply: np.cumprod}
 _RUNNING = {np.maximum: "cummax", np.minimum: "cummin", np.logaddexp: "logcumsumexp"}
 METHODS: dict[str, dict[str, Any]] = {

@@ -383,7 +383,7 @@ class CarryingLoop:
     def traced(
         self, one: Callable[..., Any], inputs: Sequence[Any], watched: bool = False
     ) -> tuple[list[np.dtype], Nesting, list[tuple[tuple, np.dtype] | None]]:
-        """Of a step that is only traced: dtypes of the carry, nesting and kinds of the rest."""
+        """Trace one step: dtypes of the carry, nesting and kinds of the rest."""
         from numgrad.compiler.trace.body import own_memory, trace_body
 
         count = len(self.leaves)

@@ -146,7 +146,7 @@ def _compiled_scan(
     reverse: bool,
     everything: bool,
 ) -> tuple[Any, Any]:
-    """As a loop of the compiled function."""
+    """Record the scan as a loop of the compiled function."""
     from numgrad.compiler.loops.scan import compiled_scan
 
     structure: Nesting = None
@@ -591,7 +591,7 @@ def _among(index: Any, branches: Sequence[Callable[..., Any]], first: int, *oper
 def _compiled_branches(
     name: str, which: Tensor, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]
 ) -> Any:
-    """As a part of the compiled function, of which one branch runs."""
+    """Record the branches as a part of the compiled function, of which one runs."""
     from numgrad.compiler.loops.subgraph import compiled_branches
 
     nesting: Nesting = None

@@ -256,7 +256,7 @@ class Linearization:
 
 
 Function: TypeAlias = Callable[[Sequence[Tensor]], Sequence[Tensor]]
-"""From differentiated Tensors to what is made of them."""
+"""Function of the Tensors that are differentiated."""
 
 
 def dual_columns(

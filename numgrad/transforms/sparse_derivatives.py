@@ -43,7 +43,7 @@ Pattern: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Colouring:
-    """Which products give a matrix, and where in them its elements are.
+    """Products that give a matrix, and the places of its elements in them.
 
     Attributes
     ----------

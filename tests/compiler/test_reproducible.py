@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.codegen import cache
-from numgrad.codegen import compile as jit
+from numgrad.codegen import cache, compile as jit
 
 pytestmark = pytest.mark.slow  # kernels are the same for every Python
 

@@ -14,8 +14,7 @@ import pytest
 from special_values import special_values
 
 import numgrad as ng
-from numgrad import distributed as dist
-from numgrad import nn
+from numgrad import distributed as dist, nn
 from numgrad.distributed import ReduceOp, means
 from numgrad.distributed.group import group_of
 

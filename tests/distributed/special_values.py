@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad import distributed as dist
-from numgrad import nn
+from numgrad import distributed as dist, nn
 from numgrad.distributed import ReduceOp, means
 
 NAN = np.array([0x7FF8000000000123, 0xFFF8000000000000], np.uint64).view(np.float64).tolist()

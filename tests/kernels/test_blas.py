@@ -11,11 +11,8 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from numgrad.codegen import cache as disk
-from numgrad.codegen import compile as jit
-from numgrad.codegen import threads
-from numgrad.kernels.products import blas
-from numgrad.kernels.products import gemm as products
+from numgrad.codegen import cache as disk, compile as jit, threads
+from numgrad.kernels.products import blas, gemm as products
 from tests.quiet import quiet
 
 GEMM = """

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from numgrad.cli.cache import describe
-from numgrad.codegen import cache, locks
-from numgrad.codegen import compile as jit
+from numgrad.codegen import cache, compile as jit, locks
 
 ROOT = str(Path(cache.__file__).parents[2])
 posix = pytest.mark.skipif(os.name != "posix", reason="modes and owners are those of POSIX")

@@ -18,8 +18,7 @@ from llvmlite.binding.module import ModuleRef
 from llvmlite.binding.newpassmanagers import PassBuilder
 from llvmlite.binding.object_file import ObjectFileRef
 
-from numgrad.codegen import compile as jit
-from numgrad.codegen import locks
+from numgrad.codegen import compile as jit, locks
 from numgrad.codegen.native import machine
 
 ROOT = str(Path(jit.__file__).parents[2])

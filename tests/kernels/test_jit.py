@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from numgrad.codegen import cache as cache_files
-from numgrad.codegen import compile as jit
+from numgrad.codegen import cache as cache_files, compile as jit
 
 SOURCE = """
 def kernel(x, y):

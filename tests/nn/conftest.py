@@ -1,4 +1,3 @@
 """Fixtures for tests that state what holds in two libraries."""
 
-from tests.autograd.conftest import lib as lib
-from tests.autograd.conftest import raises as raises
+from tests.autograd.conftest import lib as lib, raises as raises

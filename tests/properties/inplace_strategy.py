@@ -10,18 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from hypothesis import assume
-from hypothesis import strategies as st
+from hypothesis import assume, strategies as st
 
 from tests.properties.inplace_steps import Operand, Program, Read, View, Write, plain
-from tests.properties.memory_model import (
-    BINARY,
-    LEAVES,
-    OF_COMPLEX,
-    SAVES_RESULT,
-    UNARY,
-    Place,
-)
+from tests.properties.memory_model import BINARY, LEAVES, OF_COMPLEX, SAVES_RESULT, UNARY, Place
 
 LARGE = 200.0
 """Programs with larger numbers are not looked at: rounding would tell little."""

@@ -2,8 +2,7 @@ from itertools import combinations, pairwise
 from random import Random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from numgrad.diagrams import (
     GAP_ACROSS,

@@ -64,7 +64,7 @@ from numgrad.operations.index import is_basic_part
 from numgrad.operations.shape import as_operand
 
 _NUMBERS_OF_EXAMPLES = count()
-"""Which of two examples was made first."""
+"""Counter that says which of two examples was made first."""
 
 
 class Branch:
@@ -209,7 +209,7 @@ class BatchingInterpreter(Interpreter):
         return Batched(out, self)
 
     def recorded(self, op: Op, args: tuple, params: dict[str, Any]) -> tuple[Any, Any]:
-        """No example has a record of its own; what is no example is left to those below."""
+        """Leave it to the interpreters below: no example has a record of its own."""
         values = (*args, *params.values())
         if any(map(self.owns, leaves(values))):
             return self.bind(op, args, params), None

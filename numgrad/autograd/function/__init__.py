@@ -1,8 +1,7 @@
 """``Function``: operations that a user writes in Python."""
 
-from numgrad.autograd.function.function import Function as Function
-from numgrad.autograd.function.function import once_differentiable as once_differentiable
-from numgrad.autograd.function.function_call import FunctionCtx as FunctionCtx
+from numgrad.autograd.function.function import Function, once_differentiable
+from numgrad.autograd.function.function_call import FunctionCtx
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]
 

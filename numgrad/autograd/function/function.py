@@ -95,7 +95,7 @@ class Function:
 
     @staticmethod
     def vjp(*args: Any, **kwargs: Any) -> Any:
-        """Another name for ``backward``."""
+        """Gradients of the inputs: another name for ``backward``."""
         raise NumgradNotImplementedError("vjp: this Function does not define it")
 
     @staticmethod

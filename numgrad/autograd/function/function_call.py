@@ -217,7 +217,7 @@ class Definition(Protocol):
 
 
 NO_TENSOR = Meta((), np.dtype(object))
-"""In place of the shape and dtype of an argument or output that is no Tensor."""
+"""Marker in place of the shape and dtype of an argument or output that is no Tensor."""
 
 
 def meta_of(value: Any) -> Meta:
@@ -356,7 +356,7 @@ ONCE = (
 
 
 class DeadEnd(Call):
-    """In the graph of a second derivative, a backward that is not to be differentiated."""
+    """Node of a second derivative's graph for a backward that is not to be differentiated."""
 
     __slots__ = ("function", "nout", "out_metas", "reason")
     materializes = False  # pyright: ignore
@@ -585,7 +585,7 @@ class _Outputs:
 
 
 def _view(tensor: Tensor) -> Tensor:
-    """Another tensor that shows the same memory."""
+    """A new tensor that shows the same memory."""
     return Tensor(tensor._array, slot=NO_GRAD_VIEW, memory=root(tensor))
 
 

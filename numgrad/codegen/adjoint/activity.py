@@ -1,12 +1,24 @@
-"""Activity: what depends on an input, and what a result depends on."""
+"""Activity: what depends on an input, and what a result depends on; in which branches.
+
+Note [Sinking]
+--------------
+Where all that uses a value with a derivative is in one side of a branch, its cotangent is zero
+unless that side runs. So the reversal of the statement that computes it goes to the end of that
+side's (code sinking: Knoop, Ruething and Steffen, "Partial Dead Code Elimination", PLDI 1994): a
+pair of atoms beyond the cutoff adds no zeros to their gradients, and no infinite slope of what a
+branch guards makes them NaN. A read of an array that is written in the same block stays, since
+cotangents of elements are set to zero there.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from numgrad.codegen.adjoint.operations import Operations
 from numgrad.codegen.adjoint.representation import (
+    Block,
     Define,
     KernelBranch,
     KernelFunction,
@@ -119,3 +131,79 @@ def _fixed_point(
         size = len(names)
         for statement in statements:
             step(statement, names)
+
+
+class CotangentBlocks:
+    """The blocks in which values have a cotangent that is not zero: Note [Sinking].
+
+    Attributes
+    ----------
+    blocks
+        By name, the side of a branch that its statement is reversed in.
+    statements
+        By side, the statements from before the branch that are reversed at its end, last ones
+        first.
+    """
+
+    def __init__(self, function: KernelFunction, activity: Activity) -> None:
+        self.function, self.activity = function, activity
+        self.blocks: dict[str, Block] = {}
+        self.statements: dict[Block, list[Define | Load]] = defaultdict(list)
+        self._uses: dict[str, list[Block]] = defaultdict(list)
+        self._visit(function.body)
+
+    def _use(self, value: Value, block: Block) -> None:
+        if isinstance(value, str) and value in self.activity:
+            self._uses[value].append(block)
+
+    def _visit(self, block: Block) -> None:
+        """Note uses in a block, from its last statement to the first."""
+        written = {s.array for s in walk(block) if isinstance(s, Store)}
+        for s in reversed(block.statements):
+            match s:
+                case Define() | Load():
+                    side = block
+                    if not (isinstance(s, Load) and s.array in written):
+                        side = self._side(s.name, block)
+                    if side is not block:
+                        self.blocks[s.name] = side
+                        self.statements[side].append(s)
+                    if isinstance(s, Define) and s.name in self.activity:
+                        for value in s.operands:
+                            self._use(value, side)
+                case Store():
+                    self._use(s.value, block)
+                case KernelBranch():
+                    for name, then, other in s.joined:
+                        if name in self.activity:
+                            self._use(then, s.then)
+                            self._use(other, s.other)
+                    self._visit(s.then)
+                    self._visit(s.other)
+                case KernelLoop():
+                    for c in s.carried:
+                        self._use(c.start, block)
+                        self._use(c.end, s.body)
+                    self._visit(s.body)
+
+    def _side(self, name: str, home: Block) -> Block:
+        """The innermost block of the same iteration with all uses of a value."""
+        common: list[Block] | None = None
+        for block in self._uses.get(name, ()):
+            around = _blocks_within(block, home)
+            if common is None:
+                common = around
+            else:
+                common = [a for a, b in zip(common, around, strict=False) if a is b]
+        return common[-1] if common else home
+
+
+def _blocks_within(block: Block, home: Block) -> list[Block]:
+    """The blocks around a block of the same iteration as an outer one, from that on."""
+    blocks: list[Block] = []
+    at: Block | None = block
+    while at is not None and at is not home:
+        blocks.append(at)
+        at = at.parent
+    blocks.append(home)
+    return [b for b in blocks[::-1] if b.loop is home.loop]

@@ -14,8 +14,8 @@ from numgrad.codegen.adjoint.array_functions import (
     READ_ONCE,
     interp,
     reduction,
+    searchsorted as searchsorted_of_numbers,
 )
-from numgrad.codegen.adjoint.array_functions import searchsorted as searchsorted_of_numbers
 from numgrad.codegen.adjoint.emission import NUMBERS, SCALARS
 from numgrad.codegen.adjoint.expressions import ExpressionReader
 from numgrad.codegen.adjoint.representation import (

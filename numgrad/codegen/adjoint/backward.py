@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from numgrad.codegen.adjoint.activity import Activity
+from numgrad.codegen.adjoint.activity import Activity, CotangentBlocks
 from numgrad.codegen.adjoint.operations import Operations
 from numgrad.codegen.adjoint.overwrites import Overwrites
 from numgrad.codegen.adjoint.placement import Tapes
@@ -93,6 +93,9 @@ class Backward:
         Names with a cotangent.
     recompute
         Gives the lines that compute what a reversed block needs again.
+    sunk
+        The sides of branches that statements before them are reversed in: Note [Sinking] in
+        ``activity``.
     fused
         Loops whose iterations are reversed one by one, with the lines that give the cotangents of
         what they carry before the loop: Note [Fused sweeps] in ``fused``. ``reversals`` has the
@@ -112,6 +115,7 @@ class Backward:
         self.function, self.operations = function, operations
         self.texts = Texts(function, operations)
         self.activity, self.fused = activity, fused
+        self.sunk = CotangentBlocks(function, activity)
         self.overwritten = Overwrites(function)
         self.tapes = Tapes(function, self.texts, {*replayed, *fused})
         self.needed: dict[Block, set[str]] = defaultdict(set)
@@ -156,6 +160,9 @@ class Backward:
     def _reversed(self, block: Block) -> list[Line]:
         out: list[Line] = []
         for statement in reversed(block.statements):
+            if not (isinstance(statement, Define | Load) and statement.name in self.sunk.blocks):
+                self._reverse(statement, out)
+        for statement in self.sunk.statements[block]:
             self._reverse(statement, out)
         return out
 
@@ -291,9 +298,10 @@ class Backward:
         passing: Iterable[str] = (),
     ) -> list[Line]:
         """The reversed block with what it needs at its start: values, cotangents of zero."""
-        homes = self.function.homes
+        homes, sunk = self.function.homes, self.sunk.blocks
         moving = list(moving)
-        names = {n for n in self.touched if homes[n] is block and n not in passing} | set(moving)
+        own = {n for n in self.touched if (sunk.get(n) or homes[n]) is block}
+        names = (own - set(passing)) | set(moving)
         names -= self.early
         started: set[str] = set()
         zeros: list[Line] = []

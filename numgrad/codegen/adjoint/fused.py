@@ -19,17 +19,20 @@ fused
   is not written after it.
 
 Loops in the body of a fused one are fused under the same conditions. To the cotangents of what was
-computed before the loop its iterations only add; these start at zero before it.
+computed before the loop its iterations only add; these start at zero before it. A branch at the end
+of an iteration and the one that begins its reversal are one.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Sequence
 
 from numgrad.codegen.adjoint.activity import Activity
 from numgrad.codegen.adjoint.backward import bar, makers_of
+from numgrad.codegen.adjoint.liveness import assigned_names, statements_in, targets_of
 from numgrad.codegen.adjoint.operations import Operations
 from numgrad.codegen.adjoint.representation import (
     Block,
@@ -46,7 +49,7 @@ from numgrad.codegen.adjoint.representation import (
     values_of,
     walk,
 )
-from numgrad.codegen.adjoint.text import Line, Texts
+from numgrad.codegen.adjoint.text import Line, Texts, joined_lines, names_of_text
 
 _LABELS = re.compile(r"\{(\w+)\}")
 
@@ -240,3 +243,62 @@ class _KnownCotangents:
             return False
         sums.add(inner[0].out)
         return True
+
+
+def in_sequence(first: list[Line], second: list[Line]) -> list[Line]:
+    """Nested lines one after the other; of a condition that both test, one branch.
+
+    That of the last branch in ``first`` and the first one in ``second``, where the lines between
+    them may as well run before it.
+    """
+    begin = next((k for k in reversed(range(len(first))) if _is_branch(first, k)), None)
+    end = next((k for k in range(len(second)) if isinstance(second[k], list)), None)
+    if (
+        begin is None
+        or end is None
+        or not _is_branch(second, end - 1)
+        or first[begin] != second[end - 1]
+    ):
+        return [*first, *second]
+    then, other, after = _sides(first, begin)
+    then_2, other_2, after_2 = _sides(second, end - 1)
+    between = [*first[after:], *second[: end - 1]]
+    condition = str(first[begin])
+    branch = [condition, then, *(["else:", other] if other else [])]
+    if not _are_independent(branch, between):
+        return [*first, *second]
+    then, other = in_sequence(then, then_2), in_sequence(other, other_2)
+    branch = [condition, then, *(["else:", other] if other else [])]
+    return [*first[:begin], *between, *branch, *second[after_2:]]
+
+
+def _is_branch(lines: list[Line], k: int) -> bool:
+    return k >= 0 and str(lines[k]).startswith("if ") and isinstance(lines[k + 1], list)
+
+
+def _sides(lines: list[Line], k: int) -> tuple[list[Line], list[Line], int]:
+    """The sides of the branch at a place, and the place after it."""
+    if k + 2 < len(lines) and str(lines[k + 2]) == "else:":
+        return lines[k + 1], lines[k + 3], k + 4
+    return lines[k + 1], [], k + 2
+
+
+def _are_independent(first: list[Line], second: list[Line]) -> bool:
+    """Whether lines may run in either order."""
+    texts = [joined_lines(lines, 0) for lines in (first, second)]
+    names = [names_of_text(text) for text in texts]
+    changed = [_changed_names(text) for text in texts]
+    return names[0].isdisjoint(changed[1]) and names[1].isdisjoint(changed[0])
+
+
+def _changed_names(text: str) -> set[str]:
+    """The names that a text assigns, also to elements of, and those that calls may change."""
+    statements = ast.parse(text).body
+    changed = assigned_names(statements)
+    for s in statements_in(statements):
+        for target in targets_of(s):
+            if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+                changed.add(target.value.id)
+        if isinstance(s, ast.Expr):
+            changed |= {n.id for n in ast.walk(s) if isinstance(n, ast.Name)}
+    return changed

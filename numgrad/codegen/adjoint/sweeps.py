@@ -11,11 +11,13 @@ floats, numbers and arrays, and of results: what arrays hold at the end are the 
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Sequence
 
 from numgrad.codegen.adjoint.activity import Activity
 from numgrad.codegen.adjoint.backward import Backward, bar, contributions
-from numgrad.codegen.adjoint.fused import fused_loops
+from numgrad.codegen.adjoint.fused import fused_loops, in_sequence
+from numgrad.codegen.adjoint.liveness import summary_of
 from numgrad.codegen.adjoint.operations import Operations
 from numgrad.codegen.adjoint.placement import Tapes
 from numgrad.codegen.adjoint.replay import NoReplay, branch_lines, loop_lines, recomputed_lines
@@ -29,7 +31,7 @@ from numgrad.codegen.adjoint.representation import (
     KernelStatement,
     Load,
 )
-from numgrad.codegen.adjoint.text import Line, Texts, joined_lines, names_of_text, zero
+from numgrad.codegen.adjoint.text import Line, Texts, joined_lines, zero
 from numgrad.codegen.dtypes import numpy_name
 
 
@@ -160,21 +162,21 @@ class ForwardSweep:
         body = self.lines(s.body)
         if self.backward is not None and s in self.backward.fused:
             stacks = [f"pos{loop.key}_ = 0" for loop in self.tapes.stacks(s)]
-            reversal = self.backward.reversals[s]
-            body = [*stacks, *self._defaults(s, reversal), *body, *reversal]
+            body = in_sequence(body, self.backward.reversals[s])
+            body = [*stacks, *self._defaults(s, body), *body]
         lines = loop_lines(self.texts, self.tapes, s, body, test, keeps=self._keeps(s))
         lines = [*before, *lines]
         for c in s.carried:
             lines += self.texts.assignment([c.out], [c.name]) + self._keeping(c.out)
         return lines
 
-    def _defaults(self, s: KernelLoop, reversal: list[Line]) -> list[Line]:
-        """Zero for what a branch of a fused loop defines and its reversal reads.
+    def _defaults(self, s: KernelLoop, body: list[Line]) -> list[Line]:
+        """Zero for what a branch of a fused loop defines and another one, of its reversal, reads.
 
-        The reversal reads it in a branch of the same condition; a value set before both shows that
-        no iteration takes it from the one before, so that those of ``prange`` may run in parallel.
+        That has the same condition; a value set before both shows that no iteration takes it from
+        the one before, so that those of ``prange`` may run in parallel.
         """
-        read = names_of_text(joined_lines(reversal))
+        read = summary_of(ast.parse(joined_lines(body, 0)).body).reads
         dtypes, outside = self.function.dtypes, (s.body, s.test)
         return [
             f"{name} = {zero(dtypes[name])}"

@@ -81,7 +81,7 @@ def addresses(
 def copied_addresses(
     arrays: list[np.ndarray], count: int, elements: int, frozen: int, dtype: np.dtype
 ) -> Addresses:
-    """As ``addresses``, with copies of the arrays that a kernel cannot take as they are.
+    """Addresses as of ``addresses``, with copies of arrays that a kernel cannot take as they are.
 
     Raises
     ------

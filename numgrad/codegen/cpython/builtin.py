@@ -60,7 +60,7 @@ class Builtin:
         return self._module.cached
 
     def load(self) -> None:
-        """Have the machine code ready to be called; it is compiled if it is not on disk."""
+        """Load the machine code; it is compiled if it is not on disk."""
         if not self._address:
             _link_numpy()
             self._module.finish()

@@ -1,4 +1,4 @@
-"""When hot paths in machine code come into use, in place of those in Python.
+"""Switch from the Python form of hot paths to machine code, once they are hot.
 
 Note [Hot paths]
 ----------------
@@ -34,7 +34,7 @@ class HotPath(NamedTuple):
 
 
 waiting: list[HotPath] = []
-"""Those not in use yet; Python's forms count the calls that they could do: ``count_call``."""
+"""Hot paths not in use yet; their Python forms count calls: ``count_call``."""
 
 
 def enabled() -> bool:

@@ -295,7 +295,7 @@ def _module() -> machine.SharedModule:
 
 
 def prepare() -> None:
-    """Have the entry compiled, if it is not on disk, while a kernel is."""
+    """Compile the entry, if it is not on disk, while a kernel is compiled."""
     if offsets.is_readable():
         _module()
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numgrad.codegen.native import arithmetic as do
-from numgrad.codegen.native import memory
+from numgrad.codegen.native import arithmetic as do, memory
 from numgrad.codegen.native.instructions import InstructionContext
 from numgrad.codegen.native.values import INT32, INT64, Number
 

@@ -53,7 +53,7 @@ def is_readable() -> bool:
 
 
 def obstacle() -> str:
-    """Why machine code does not handle objects here; empty if it does: Note [Known versions]."""
+    """The reason not to handle objects in machine code, or nothing: Note [Known versions]."""
     if not config.machine_code:
         return "ng.config.machine_code is False, as NUMGRAD_MACHINE_CODE=0 sets it"
     return unknown()
@@ -61,7 +61,7 @@ def obstacle() -> str:
 
 @cache
 def unknown() -> str:
-    """Why machine code cannot handle objects of this interpreter; empty if it can."""
+    """The reason why machine code cannot handle this interpreter's objects; empty if it can."""
     version = "{}.{}".format(*sys.version_info)
     if sys.implementation.name != "cpython" or sys.version_info[:2] not in KNOWN:
         first, last = ("{}.{}".format(*v) for v in (KNOWN[0], KNOWN[-1]))

@@ -17,8 +17,7 @@ import numpy as np
 
 from numgrad.codegen.intrinsics import grow, growing
 from numgrad.codegen.linker import external_symbol
-from numgrad.codegen.native import arithmetic as do
-from numgrad.codegen.native import memory
+from numgrad.codegen.native import arithmetic as do, memory
 from numgrad.codegen.native.expressions import ExpressionWriter
 from numgrad.codegen.native.instructions import NUMPY, instruction
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
@@ -153,7 +152,7 @@ class CallWriter(ExpressionWriter):
         return Number(INT64, (self.f.value(f"call i64 {name}()"),))
 
     def _call_kernel(self, external: str, arguments: list[Value]) -> None:
-        """Another kernel, by Numba's calling convention."""
+        """Call another kernel by Numba's calling convention."""
         if self.lanes is not None:
             raise NotVector("a call of a kernel")
         numbers = [do.cast(self.f, self.as_number(x), INT64) for x in arguments]

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.native import arithmetic as do
-from numgrad.codegen.native import memory, values
+from numgrad.codegen.native import arithmetic as do, memory, values
 from numgrad.codegen.native.instructions import power_of_floats
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
 from numgrad.codegen.native.source import SourceFunction

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.native import arithmetic as do
-from numgrad.codegen.native import memory
+from numgrad.codegen.native import arithmetic as do, memory
 from numgrad.codegen.native.calls import CallWriter, flat
 from numgrad.codegen.native.expressions import OPERATORS
 from numgrad.codegen.native.ir import FunctionWriter, ModuleText, Unsupported

@@ -310,7 +310,7 @@ def _masked(
 
 
 def _within(f: FunctionWriter, index: str, stop: Number, count: int) -> tuple[str, str]:
-    """Which lanes from an index on are before the end, and how many iterations are left."""
+    """The mask of lanes from an index on that are before the end, and the iterations left."""
     left = f.value(f"sub i64 {stop.part}, {index}")
     vector = in_lanes(Number(INT64, (left,)), count, f).part
     places = ", ".join(f"i64 {k}" for k in range(count))

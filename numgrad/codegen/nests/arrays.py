@@ -136,7 +136,7 @@ class ArrayKernelWriter(KernelWriter):
 
 
 class ArrayKernel(NamedTuple):
-    """What ``compile_kernel`` takes."""
+    """Arguments of ``compile_kernel``."""
 
     name: str
     source: str

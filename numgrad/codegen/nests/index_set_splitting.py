@@ -240,7 +240,7 @@ class IndexSetSplitting(Accumulating):
         self.names, self.work_ps = names, works[0]
 
     def _ranges(self, path: Sequence[Loop]) -> tuple[list[Range], bool]:
-        """Those of a loop, and whether it has only few iterations besides, at any length."""
+        """The ranges of a loop, and whether it has only few iterations besides, at any length."""
         if self.lane is not None or self._elsewhere:
             return [], False
         inside = path[-1].statements()

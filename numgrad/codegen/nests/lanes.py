@@ -1,4 +1,4 @@
-"""Which outermost loops are cut into blocks of iterations that are computed side by side.
+"""Choice of the outermost loops whose iterations are computed side by side, in blocks.
 
 Note [Lanes]
 ------------

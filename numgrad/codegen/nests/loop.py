@@ -340,7 +340,7 @@ class Carries:
     def of(
         cls, inputs: Sequence[Term], returned: Sequence[Term], count: int, keeps: bool
     ) -> Carries:
-        """Those of a loop that takes and returns these, the first ``count`` as its carry.
+        """The carries of a loop that takes and returns these: the first ``count``.
 
         With ``keeps`` the last results are the carry before each step, for gradients only.
         """

@@ -1,4 +1,4 @@
-"""Which loops statements share, and in which order they are nested.
+"""Assignment of statements to loops: which loops they share, and how loops are nested.
 
 Note [Loop tree]
 ----------------

@@ -297,7 +297,7 @@ class Elimination:
         return self._factored(a)[0]
 
     def pivots(self, a: np.ndarray) -> np.ndarray:
-        """Which column came to each place, counted from 1."""
+        """The column that came to each place, counted from 1."""
         return Elimination(self.make, a[0, 0].dtype)._factored(a)[1]
 
     def _factored(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -25,11 +25,11 @@ from numgrad.codegen.symbols import Symbol, in_order
 from numgrad.codegen.tasks import LANES
 
 BEYOND = 1000
-"""From which number on scopes of accesses are those of no array: Note [Alias scopes]."""
+"""First number of scopes that are those of no array: Note [Alias scopes]."""
 
 
 PRECEDING = 1_000_000
-"""From which number on computed integers are iterations before others."""
+"""First number of computed integers that are iterations before others."""
 
 
 @dataclass

@@ -90,7 +90,7 @@ _RECORDS = {("types", "SimpleNamespace"), ("argparse", "Namespace"), ("_thread",
 
 
 class Captures:
-    """Everything that a function can reach, by place.
+    """All that a function can reach, by place.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ class Captures:
                 yield replace(source, value=content, treatment=CONTENT)
 
     def plainly_read(self, inputs: Iterable[int], sites: Sites, viewed: set[int]) -> set[int]:
-        """Those of input arrays that plain NumPy may read too: Note [Plain reads]."""
+        """The input arrays that plain NumPy may read too: Note [Plain reads]."""
         reads = PlainReads(self.codes, sites, viewed)
         return {array for array in inputs if reads.of(array, self._mentions.get(array, ()))}
 

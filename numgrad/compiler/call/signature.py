@@ -171,7 +171,7 @@ class CallLayout:
 DEEPEST = 64
 """How deep containers may be in one another: each level is read, and made, at every call."""
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<not given>"})()
-"""In place of an argument that was not given."""
+"""Marker in place of an argument that was not given."""
 
 ARRAY, TENSOR, SCALAR, NUMBER, STATIC = "array", "Tensor", "scalar", "number", "static"
 """Kinds of leaves: ndarrays, Tensors, NumPy's and Python's numbers, and what is compared."""

@@ -448,7 +448,7 @@ class BodyPrimitive:
     def dependence(
         self, patterns: Any, node: TracedNode, args: Sequence[Any], parts: Sequence[Any]
     ) -> list[Any] | None:
-        """Which elements of results depend on which columns: ``compiler.inspect.sparsity``.
+        """The columns that elements of results depend on: ``compiler.inspect.sparsity``.
 
         None if all may depend on all.
         """

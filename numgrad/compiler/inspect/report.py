@@ -25,8 +25,7 @@ from numgrad.codegen.nests.account import (
 from numgrad.codegen.nests.nest import Nest
 from numgrad.codegen.nests.polynomial import Length, text_of, value_of
 from numgrad.codegen.nests.statements import Statement
-from numgrad.codegen.nests.terms import BUFFER, PRODUCT, Term
-from numgrad.codegen.nests.terms import SCALAR as SCALAR_TERM
+from numgrad.codegen.nests.terms import BUFFER, PRODUCT, SCALAR as SCALAR_TERM, Term
 from numgrad.codegen.tasks import LANES
 from numgrad.codegen.threads import serial_ns
 from numgrad.compiler.call import signature

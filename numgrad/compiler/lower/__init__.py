@@ -1,1 +1,1 @@
-"""From a graph to native code: terms, statements, loops, source."""
+"""Lowering of a graph to native code: terms, statements, loops, source."""

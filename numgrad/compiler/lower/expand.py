@@ -34,7 +34,7 @@ from numgrad.core.op import Op
 from numgrad.core.primitive import Composite, View
 
 MOST_NODES, LARGEST = 500, 64
-"""Of branches that are computed side by side: operations of each, elements of a value."""
+"""Limits of branches computed side by side: operations of each, elements of a value."""
 
 
 class Expansion:

@@ -1,4 +1,4 @@
-"""Which operations are written as terms, and how: the compiler's own, and what operations bring."""
+"""Register of operations written as terms: the compiler's own, and those that modules bring."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Lowering = Callable[[Terms, TracedNode, list[Term]], Term | list[Term] | None]
 """Writes a node with terms as operands; None where other code has to compute it."""
 
 LOWERINGS: dict[str, Lowering] = {}
-"""Those that are known by now, by name of the operation."""
+"""Lowerings known by now, by name of the operation."""
 
 
 def lowering(*names: str) -> Callable[[Lowering], Lowering]:

@@ -157,7 +157,7 @@ def _as_stored(x: Term) -> tuple[Term, bool]:
 Written = Callable[[Terms, TracedNode, list[Term], np.dtype], "list[Term] | Term"]
 
 MOST_ROWS = 8
-"""Of a small matrix."""
+"""Rows of a small matrix, at most."""
 
 
 def _of_small(*names: str) -> Callable[[Written], Written]:
@@ -210,7 +210,7 @@ def _require_pivots(terms: Terms, factors: Term) -> None:
 
 
 def _solution(terms: Terms, factors: Term, pivots: Term, b: Term, of_adjoint: bool = False) -> Term:
-    """Of a system, for a vector or the columns of a matrix."""
+    """The solution of a system, for a vector or the columns of a matrix."""
     columns = terms.insert(b, (1,)) if len(b.shape) == 1 else b
     x = _matrix(terms, columns, (factors, pivots, columns), "solution", of_adjoint)
     return x if columns is b else terms.drop(x, (1,))

@@ -13,8 +13,7 @@ from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.passes.algebra import move_broadcasts, simplify_algebra
 from numgrad.compiler.passes.constants import fold_constants
 from numgrad.compiler.passes.dead import drop_dead, trim_loops
-from numgrad.compiler.passes.matrix_products import simplify_products
-from numgrad.compiler.passes.matrix_products import transposed as transposed
+from numgrad.compiler.passes.matrix_products import simplify_products, transposed as transposed
 from numgrad.compiler.passes.parts import join_parts
 from numgrad.compiler.passes.reduced_axes import simplify_reductions, simplify_sums_of_products
 from numgrad.compiler.passes.rewriting import join_common

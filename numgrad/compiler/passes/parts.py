@@ -51,7 +51,7 @@ def join_parts(graph: Graph) -> int:
 
 
 def _sum(to: Rewriting, node: TracedNode, is_inside: Callable[[Value, str], bool]) -> Value | None:
-    """Of the gradients of slices; to each are added the zeros of the others, which is exact."""
+    """The sum of gradients of slices; zeros of the others are added to each, which is exact."""
     (out,) = node.outputs
     stack, parts = list(node.inputs), []
     while stack:

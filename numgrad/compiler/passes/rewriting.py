@@ -228,7 +228,7 @@ def _key(sizes: Sizes, node: TracedNode, numbers: dict[Value, int]) -> tuple:
     elif node.params:
         params = tuple([(name, _frozen(sizes, v)) for name, v in sorted(node.params.items())])
     results = [x for v in node.outputs for x in (v.dtype, v.weak)]
-    return node.name, params, *inputs, *results
+    return node.op, params, *inputs, *results
 
 
 def graph_key(graph: Graph) -> tuple:

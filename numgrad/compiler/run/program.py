@@ -113,7 +113,7 @@ class KernelProgram:
     # ------------------------------------------------------------------------------------- stages
 
     def _stages(self, terms: Sequence[Term]) -> dict[int, int]:
-        """After how many groups of segments each term can be computed.
+        """The number of groups of segments after which each term can be computed.
 
         Calls of Python functions, which may have effects, keep their order.
         """
@@ -558,7 +558,7 @@ _plain: WeakKeyDictionary[KernelProgram, dict[str, Any]] = WeakKeyDictionary()
 
 
 def watch(how: ProgramWatch | None) -> None:
-    """ProgramWatch all programs from now on, or with None no longer."""
+    """Watch all programs from now on, or with None no longer."""
     global _watch
     with ENTRIES:
         _watch = how

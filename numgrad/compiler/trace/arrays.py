@@ -126,7 +126,7 @@ class TracedArray(AbstractArray):
         self._value, self._seen = value, base.version
 
     def stand_for(self, value: Value) -> None:
-        """Have a value that is the same in numbers, which is no write."""
+        """Take a value that is the same in numbers, which is no write."""
         self._value = value
 
     @property

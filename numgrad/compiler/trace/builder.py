@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.compiler.graph.graph import Graph, Shape, Value
-from numgrad.compiler.graph.graph import Meta as Result
+from numgrad.compiler.graph.graph import Graph, Meta as Result, Shape, Value
 from numgrad.compiler.graph.sizes import same_shape
 from numgrad.compiler.trace.diagnostics import CallingLines
 from numgrad.core.op import OPS, Op

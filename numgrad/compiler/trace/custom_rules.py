@@ -77,7 +77,7 @@ class Rule:
     """A Function with those of its arguments that are no arrays; Tensors are given each time."""
 
     batched: str | None = None
-    """Why the gradients of a batch of examples cannot be computed."""
+    """The reason why the gradients of a batch of examples cannot be computed."""
 
     def __init__(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> None:
         self.function, self.keywords = function, keywords

@@ -110,7 +110,7 @@ def _dependents(graph: Graph, values: Sequence[Value]) -> set[TracedNode]:
 
 
 def ancestors(values: Sequence[Value]) -> Iterator[Value]:
-    """Everything that values are computed from, and they themselves."""
+    """All values that these are computed from, and they themselves."""
     visited: set[Value] = set()
     for value in values:
         stack = [] if value in visited else [value]

@@ -132,7 +132,7 @@ class Promotion:
 
     @contextmanager
     def strict(self) -> Iterator[None]:
-        """Have the Tensors refuse to be taken for other than numbers."""
+        """Make the Tensors refuse to be taken for other than numbers."""
         around, _active.promotion = _active.promotion, self
         try:
             for tensor in self.numbers.values():
@@ -144,7 +144,7 @@ class Promotion:
                 _become(tensor, Tensor)
 
     def mark(self, result: Any) -> None:
-        """Have what an operation computed of numbers alone refuse the same."""
+        """Make the result of an operation on numbers alone refuse the same."""
         array = result._array if type(result) is Tensor else None
         if isinstance(array, TracedArray) and self.is_alone(array.value):
             _become(result, PromotedNumber)

@@ -41,8 +41,7 @@ import numpy as np
 from numgrad.autograd.batching.selected import levels
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph import evaluate
-from numgrad.compiler.graph.graph import CALL, INPUT, Shape, TracedNode, Value
-from numgrad.compiler.graph.graph import Meta as Result
+from numgrad.compiler.graph.graph import CALL, INPUT, Meta as Result, Shape, TracedNode, Value
 from numgrad.compiler.graph.sizes import Size, hinted, specialised
 from numgrad.compiler.trace.arrays import CaptureBuilder, TracedArray
 from numgrad.compiler.trace.cut import extract

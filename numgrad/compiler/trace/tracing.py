@@ -330,7 +330,7 @@ def _owners(tracer: Tracer, captured: Captured) -> list[Any]:
 
 
 def _owner(tracer: Tracer, captured: Captured, captures: Captures) -> Any:
-    """Of Tensors and arrays over the same memory the one to read at each call."""
+    """The one of Tensors and arrays over the same memory that is read at each call."""
     if captured.gradient:
         return captured.owner
     results = _owners(tracer, captured)

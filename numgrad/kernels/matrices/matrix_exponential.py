@@ -75,7 +75,7 @@ def norm_of(a, sums):
 
 @outlined
 def neglected(sizes, room, norm, scale, choice):
-    """By how many halvings what an approximant neglects is too large, of ``scale * a``."""
+    """The number of halvings by which an approximant of ``scale * a`` neglects too much."""
     n = sizes.shape[0]
     if norm == 0.0:
         return 0
@@ -192,7 +192,7 @@ def polynomials(b, b2, b4, b6, b8, u, work, choice, alone):
 
 @device
 def exponential_of(x, scale):
-    """Of a real or a complex number times a real one."""
+    """The exponential of a real or a complex number times a real one."""
     return exp_c128(complex(float(x.real) * scale, float(x.imag) * scale))
 
 

@@ -196,7 +196,7 @@ def cholesky(a, alone):
 
 @outlined
 def cholesky_backward(factor, g, alone):
-    """From the gradient of the factor that of the matrix, symmetric, in its place.
+    """Turn the gradient of the factor into that of the matrix, symmetric, in its place.
 
     The factor's elements are gone through from the last to the first (I. Murray, "Differentiation
     of the Cholesky decomposition", 2016).

@@ -6,8 +6,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from numgrad.codegen.linker import external_symbol
-from numgrad.codegen.native import arithmetic as do
-from numgrad.codegen.native import machine
+from numgrad.codegen.native import arithmetic as do, machine
 from numgrad.codegen.native.instructions import InstructionContext
 from numgrad.codegen.native.values import (
     BOOL,
@@ -29,7 +28,7 @@ from numgrad.kernels.products.blas import BLAS, lapack_external
 from numgrad.kernels.products.gemm import VECTOR_BYTES
 
 ALIGNMENT = 64
-"""Of what is on the stack, in bytes."""
+"""Bytes by which what is on the stack is aligned."""
 
 
 class _Code:

@@ -35,7 +35,7 @@ from numgrad.kernels.products.gemm import SMALL, external
 TINY = 64
 """Multiplications up to which plain loops are faster than a call."""
 OWN = 2**25
-"""Those up to which real products are not left to BLAS: Note [Products]."""
+"""Multiplications up to which real products are not left to BLAS: Note [Products]."""
 MULTIPLY_NS = 0.05
 """Nanoseconds that a multiplication takes, about."""
 NOGIL_NS = 100_000.0

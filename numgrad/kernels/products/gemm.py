@@ -47,11 +47,11 @@ SMALL = 64**3
 """Multiplications up to which BLAS is not asked; OpenBLAS uses several threads above the same."""
 SMALL_COMPLEX = 64
 VECTOR_BYTES = 32
-"""Of the vectors in which products with a vector are added up, whose bits depend on it."""
+"""Size of the vectors that products with a vector are added up in; bits depend on it."""
 SLIM_ROWS = 8
 """Rows of a tile of one vector: as many sums as hide how long an addition takes."""
 PANEL_BYTES = 1 << 14
-"""Of a copied piece of the second factor, half of a small first cache: as many terms as it has are
+"""Size of a copied piece of the second factor, half of a small first cache: as many terms are
 added up before memory sees a sum."""
 TALL = 128
 """Rows that a copied piece of the second factor is used for: those of the first stay in cache."""

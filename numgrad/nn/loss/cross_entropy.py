@@ -33,7 +33,7 @@ from numgrad.tensors.creation import asarray
 from numgrad.tensors.tensor import Tensor
 
 REDUCTION_CODES = {"none": 0, "sum": 1, "mean": 2}
-"""What becomes of the losses of single elements."""
+"""Codes, for kernels, of how the losses of single elements are put together."""
 
 
 _ELEMENT_NS = {np.dtype(np.float32): 0.5, np.dtype(np.float64): 1.0}  # an exponential, mostly

@@ -34,7 +34,7 @@ LOWEST_LOG = -100.0
 
 
 SMALLEST_VARIANCE = 1e-12
-"""Of a Bernoulli variable, in a denominator."""
+"""Smallest variance of a Bernoulli variable in a denominator."""
 
 
 # -------------------------------------------------------------------------------- probabilities

@@ -17,8 +17,7 @@ from weakref import ref
 
 import numpy as np
 
-from numgrad.autograd.variable import Parameter as Parameter
-from numgrad.autograd.variable import Tensor
+from numgrad.autograd.variable import Parameter as Parameter, Tensor
 from numgrad.autograd.versions import mark_written, shared_version
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.errors import (
@@ -388,7 +387,7 @@ class Members:
 
 
 def _kind_of(attributes: dict[str, Any], name: str) -> str | None:
-    """Which of ``KINDS`` lists a member of that name."""
+    """The one of ``KINDS`` that lists a member of that name."""
     for kind in KINDS:
         members = attributes.get(kind)
         if members is not None and name in members:

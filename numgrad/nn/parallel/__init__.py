@@ -6,8 +6,7 @@
 >>> ng.distributed.destroy_process_group()
 """
 
-from numgrad.nn.parallel.distributed import DistributedDataParallel as DistributedDataParallel
-from numgrad.nn.parallel.distributed import clip_grad_norm_ as clip_grad_norm_
+from numgrad.nn.parallel.distributed import DistributedDataParallel, clip_grad_norm_
 
 __all__ = ["DistributedDataParallel", "clip_grad_norm_"]
 

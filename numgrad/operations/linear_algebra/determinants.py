@@ -154,7 +154,7 @@ def adjugate_derivative(a, t):
 
 
 def _third_derivative(g, a, t):
-    """Of regular matrices: it is made of inverses."""
+    """The third derivative at regular matrices: it is made of inverses."""
     check_regular(a)
     x, h = inv(a), matrices.adjoint(g)
     xt, xh = matmul(x, t), matmul(x, h)
@@ -221,7 +221,7 @@ def _sign_and_logarithm_shape(a):
 
 
 def _slogdet_vjp(g, a, factors, pivots, y):
-    """With ``z = trace(inv(a) @ da)`` the logarithm moves by Re z, the sign by i Im z sign."""
+    """Gradient by ``z = trace(inv(a) @ da)``: Re z in the logarithm, i Im z times the sign."""
     of_sign, scale = g
     if factors.dtype.kind == "c" and of_sign is not None:
         turn = np.multiply(-1j, np.imag(np.conj(of_sign) * y[0]))

@@ -211,7 +211,7 @@ def _congruent(a: Any, factor: Any, kind: int) -> Any:
 
 
 def _part(name: str, w: Any, by_index: Any, by_value: Any) -> slice:
-    """Which eigenvalues are wanted, in ascending order."""
+    """The range of eigenvalues that are wanted, in ascending order."""
     n = w.shape[-1]
     if by_index is not None:
         first, last = (operator.index(k) for k in by_index)

@@ -57,7 +57,9 @@ def _orthogonal_triangular_shape(a, *, complete):
 
 
 def _qr_vjp(g, y):
-    """After S. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions".
+    """Gradient of a QR factorization.
+
+    S. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions".
 
     Columns beyond the square follow from the others: ``R2 = Q^H A2``. Further columns of a complete
     ``Q`` span what others do not; their own choice does not count, so they move only as those make
@@ -201,7 +203,7 @@ def _lower(packed: Any, k: Any) -> Any:
 
 
 def _packed_lu_vjp(g, y):
-    """Of the square part; rows and columns beyond it follow by triangular systems."""
+    """Gradient of the square part; rows and columns beyond it follow by triangular systems."""
     g, (packed, _, order) = g[0], y
     m, n = packed.shape[-2:]
     k = min(m, n)

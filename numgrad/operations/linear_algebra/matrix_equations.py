@@ -111,7 +111,7 @@ def solve_discrete_lyapunov(a, q, method=None):
 
 
 def _direct(a: Any, q: Any) -> Any:
-    """By the system whose matrix is the Kronecker product of ``a`` and its conjugate, less 1."""
+    """Solve the system whose matrix is the Kronecker product of ``a`` and its conjugate, less 1."""
     n = a.shape[-1]
     batch = matrices.stacks("solve_discrete_lyapunov", a.shape[:-2], q.shape[:-2])
     other = np.conj(a) if a.dtype.kind == "c" else a

@@ -196,7 +196,7 @@ def matmul_toeplitz(c_or_cr, x):
 
 
 def _raise_for(operation: str, info: Any, batch: tuple[int, ...]) -> None:
-    """As SciPy does, which has another error for what is not finite."""
+    """Raise as SciPy does, which has another error for what is not finite."""
     if info is not None and (info == elementary.NOT_FINITE).any():
         raise NumgradValueError(f"{operation}: operands contain infinities or NaNs")
     if info is not None:

@@ -179,7 +179,7 @@ class Segments:
         return starts[:, None] + np.arange(self.length)
 
     def frequencies(self, fs: float, onesided: bool) -> np.ndarray:
-        """Those of the transform."""
+        """The frequencies of the transform."""
         function = np.fft.rfftfreq if onesided else np.fft.fftfreq
         return function(self.points, 1 / fs)
 

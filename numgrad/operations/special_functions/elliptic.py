@@ -332,7 +332,7 @@ def third_integral(phi, m, first, second):
 
 
 def _ellipkinc_vjp(g, phi, m):
-    """By Carlson's integral, in which nothing cancels, and complete ones for half turns."""
+    """Gradient by Carlson's integral, where nothing cancels, and complete ones for half turns."""
     turns = np.rint(phi / math.pi)
     rest = phi - math.pi * turns
     sine, cosine, whole = np.sin(rest), np.cos(rest), turns != 0

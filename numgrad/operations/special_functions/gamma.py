@@ -16,8 +16,7 @@ import numpy as np
 
 from numgrad.errors import NumgradNotImplementedError, NumgradValueError
 from numgrad.kernels.zeta import EULER_MACLAURIN
-from numgrad.operations.error_gamma_logistic import digamma, gamma, gammaln
-from numgrad.operations.error_gamma_logistic import zeta as hurwitz_zeta
+from numgrad.operations.error_gamma_logistic import digamma, gamma, gammaln, zeta as hurwitz_zeta
 from numgrad.operations.shape import as_array, as_operand
 from numgrad.operations.special_functions.declare import derivative, either, moved, several, special
 from numgrad.operations.special_functions.scipy_elementary import xlog1py, xlogy

@@ -1,4 +1,4 @@
-"""Which parameter gives a distribution function a value: SciPy's inverses of its older names.
+"""Inverses of distribution functions in a parameter, under SciPy's older names.
 
 Note [Inverse in a parameter]
 -----------------------------

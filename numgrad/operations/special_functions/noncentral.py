@@ -276,7 +276,7 @@ def kolmogi(p):
 
 
 def _kolmogorov_slope(x):
-    """Of the two series of a theta function, that which four terms are enough for."""
+    """Slope by the one of a theta function's two series for which four terms are enough."""
     small = x < 0.82
     far = np.where(small, 1, np.minimum(x, 40))  # where the tail is 0
     tail = 0.0

@@ -163,7 +163,7 @@ def _given_each(limits: Any, correlation: Any) -> tuple[Any, Any, Any]:
 
 
 def _densities(limits: Any) -> Any:
-    """Of numbers at their limits, with the signs that the limits have in a probability."""
+    """Densities at the limits, with the signs that the limits have in a probability."""
     height = np.exp(-0.5 * (limits * limits)) * (1 / math.sqrt(2 * math.pi))
     return (
         height

@@ -250,7 +250,7 @@ class LRScheduler:
         return [copied(lr) for lr in self._last_lr]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer, whose own state is saved beside it."""
+        """The state without the optimizer, whose own is saved beside it."""
         return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -351,7 +351,7 @@ def for_each_group(name: str, key: str, optimizer: Optimizer, value: Any) -> lis
 
 
 def _note_steps(optimizer: Any) -> None:
-    """Have ``optimizer.step`` mark the optimizer when it runs."""
+    """Make ``optimizer.step`` mark the optimizer when it runs."""
     step = optimizer.step
     if hasattr(step, "_wrapped_by_lr_sched"):
         return

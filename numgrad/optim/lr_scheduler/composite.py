@@ -40,7 +40,7 @@ class _CompositeLR(LRScheduler):
         return optimizer
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer; of each part its own state."""
+        """The state without the optimizer; each part's own state in it."""
         return super().state_dict() | {"_schedulers": [s.state_dict() for s in self._schedulers]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

@@ -140,7 +140,7 @@ class MultiStepLR(FactorLR):
         return self.gamma ** bisect_right(sorted(self.milestones.elements()), self.last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer; ``milestones`` as a plain dictionary of counts."""
+        """The state without the optimizer; ``milestones`` as a plain dictionary of counts."""
         return super().state_dict() | {"milestones": dict(self.milestones)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -334,7 +334,7 @@ class _FunctionLR(LRScheduler):
         return factor
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer and the code of functions.
+        """The state without the optimizer and the code of functions.
 
         Of a callable object its attributes are saved; of a plain function nothing.
         """

@@ -354,7 +354,7 @@ class CyclicLR(LRScheduler):
         return [low + (high - low) * height * scale for low, high in bounds]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer and the code of ``scale_fn``."""
+        """The state without the optimizer and the code of ``scale_fn``."""
         return super().state_dict() | {"_scale_fn_custom": saved_function(self._scale_fn_custom)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

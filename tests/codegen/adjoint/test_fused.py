@@ -300,21 +300,18 @@ def test_both_forms_and_seeds():
     np.testing.assert_allclose(np.asarray(t.grad), np.full(6, 1e100), rtol=1e-12)
 
 
-def test_the_unit_gradient_stays_as_it_is():
+def test_backwards_do_not_share_the_unit_gradient():
     kernel = ng.kernel(pairs)
     t = ng.tensor(X, requires_grad=True)
     out = kernel(t, 0.7)
-    for _ in range(2):
+    exact = hyperdual.run(pairs, [X, 0.7], (), [1.0]).gradients[0]
+    for times in (1, 2):
         out.backward(retain_graph=True)
-    np.testing.assert_allclose(
-        np.asarray(t.grad), 2 * hyperdual.run(pairs, [X, 0.7], (), [1.0]).gradients[0], rtol=1e-12
-    )
+        np.testing.assert_allclose(np.asarray(t.grad), times * exact, rtol=1e-12)
+    np.asarray(t.grad)[...] = 100.0
     t.grad = None
-    out.backward()
-    first = np.asarray(t.grad).copy()
-    np.testing.assert_allclose(
-        first, hyperdual.run(pairs, [X, 0.7], (), [1.0]).gradients[0], rtol=1e-12
-    )
+    out.backward(np.asarray(2.0))
+    np.testing.assert_allclose(np.asarray(t.grad), 2.0 * exact, rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
@@ -334,7 +331,7 @@ def test_other_dtypes(dtype):
     np.testing.assert_allclose(g, np.conj(x), rtol=1e-6)
 
 
-@pytest.mark.slow(cases=6)
+@pytest.mark.slow(cases=4)
 @pytest.mark.parametrize("seed", range(16))
 def test_sums_of_drawn_programs(seed):
     _check(seed, small=True)
@@ -361,3 +358,81 @@ def _check(seed: int, small: bool) -> None:
     except Exception as error:
         error.add_note(f"seed {seed}\n{program.text}")
         raise
+
+
+# branches
+
+
+def test_what_one_side_of_a_branch_uses_is_reversed_in_it():
+    def root(x, a):
+        s = 0.0
+        for i in range(len(x)):
+            r = math.sqrt(x[i] * x[i])  # of infinite slope at 0, where nothing uses it
+            if x[i] > 0.0:
+                s += a * r
+        return s
+
+    x = np.array([0.0, 0.5, -0.3, 2.0])
+    for factor in (1.0, 3.0):
+        t, a = ng.tensor(x, requires_grad=True), ng.tensor(0.7, requires_grad=True)
+        (factor * ng.kernel(root)(t, a)).backward()
+        np.testing.assert_array_equal(t.grad, factor * 0.7 * (x > 0.0))
+        np.testing.assert_allclose(a.grad, factor * 2.5)
+    split = ng.kernel(root).program(ng.kernel(root).arrays((x, 0.7))).split(("x", "a"))
+    assert split is not None
+    assert "x__b" not in split.reverse.plain.partition("if (")[0].partition("for ")[2]
+
+
+def test_branches_in_branches():
+    def f(x, a):
+        s = 0.0
+        for i in range(len(x)):
+            u, v = x[i] * a, math.sin(x[i])
+            w = u * v
+            if x[i] > 0.5:
+                if x[i] > 0.9:
+                    s += w * u
+                else:
+                    s -= v * a
+                t = math.exp(u)
+                if t > 2.0:
+                    s += t * v
+            else:
+                s += u
+        return s
+
+    assert fuses(f, X, 0.7) == 1
+
+
+def test_elements_that_are_written_beside_a_branch():
+    def f(x, a):
+        s = 0.0
+        b = np.zeros(2)
+        for i in range(len(x)):
+            b[0] = x[i] * a
+            t = b[0]
+            b[0] = t * t
+            u = b[0]
+            b[0] = 1.0
+            if x[i] > 0.7:
+                s += t * u + b[0]
+            b[1] += u
+        return s + b[1]
+
+    fuses(f, X, 0.7)
+
+
+def test_conditions_that_change_between_branches():
+    def f(x, a):
+        s = 0.0
+        for i in range(len(x)):
+            c = x[i] > 0.7
+            t = 0.0
+            if c:
+                t = x[i] * a
+                c = t < 0.6
+            if c:
+                s += t * t
+        return s
+
+    assert fuses(f, X, 0.7) == 1
