@@ -22,7 +22,7 @@ from numgrad.codegen.adjoint.outputs import OutputLike
 from numgrad.codegen.adjoint.program import DerivativeProgram, KernelDefinition
 from numgrad.codegen.adjoint.reports import KernelReport
 from numgrad.codegen.adjoint.scopes import plain_function, returned_count
-from numgrad.codegen.adjoint.split import ForwardState
+from numgrad.codegen.adjoint.split import ForwardState, UnitGradients
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.batching import BatchOperand
 from numgrad.core.formula import GradientFormula, Meta
@@ -141,7 +141,7 @@ class KernelOperation(Primitive):
         """
         args = self.arrays(args)
         metas = tuple([Meta(a.shape, a.dtype) for a in args])
-        forward: ForwardState | None = None
+        forward: ForwardState | UnitGradients | None = None
         names = self.inputs
         if state.saved_hooks:
             outs = self.results_of(args, params)[0]
@@ -342,7 +342,7 @@ class KernelCall(PrimitiveCall):
 
     def __init__(
         self, op: KernelOperation, metas: tuple, params: dict[str, Any], outs: tuple,
-        names: tuple[str, ...], state: ForwardState | None,
+        names: tuple[str, ...], state: ForwardState | UnitGradients | None,
     ) -> None:  # fmt: skip
         super().__init__(op, metas, params, (), outs)
         self.names, self.state = names, state
@@ -455,7 +455,7 @@ def kernel(
                      ``x[cols]``, ``x[x > 0]``, read and assigned to
     arrays           local ones by ``np.zeros``, ``empty``, ``ones``, ``full``, their ``_like``,
                      ``arange``, ``linspace``, ``eye``, ``array``, ``copy``; exchanges, and names
-                     that iterations give new arrays of the same shape
+                     that iterations or branches give other arrays of the same shape
     whole arrays     expressions by elements, ``np.where``, ``sum``, ``prod``, ``mean``, ``max``,
                      ``std`` and others, along an axis too, ``@``, ``dot``, ``outer``, ``cumsum``,
                      ``diff``, ``concatenate``, ``reshape``, ``transpose``, ``searchsorted``,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numgrad.codegen.adjoint.backward import Backward
-from numgrad.codegen.adjoint.checkpoints import check_segments, put_in_segments, refused_line
+from numgrad.codegen.adjoint.checkpoints import check_segments, put_in_segments
 from numgrad.codegen.adjoint.compiled import Text, kinds_of
 from numgrad.codegen.adjoint.lengths import ResultLengths
 from numgrad.codegen.adjoint.operations import Operations, OperationTable
@@ -22,7 +22,7 @@ from numgrad.codegen.adjoint.representation import KernelFunction, KernelLoop
 from numgrad.codegen.adjoint.scopes import TEXT, Scope, check_statements, scope_of
 from numgrad.codegen.adjoint.simplification import simplify
 from numgrad.codegen.adjoint.snapshots import kept_in_steps, take_snapshots
-from numgrad.codegen.adjoint.split import ForwardState, SplitProgram
+from numgrad.codegen.adjoint.split import ForwardState, SplitProgram, UnitGradients
 from numgrad.codegen.adjoint.sweeps import (
     backward_of,
     differentiable_arrays,
@@ -202,7 +202,7 @@ class DerivativeProgram:
         backward = self._backwards.get((inputs, fuses))
         if backward is None:
             backward = backward_of(self.swept, self.operations, inputs, fuses=fuses)
-            check_segments(self.segments, backward.tapes, refused_line(self.definition.scope))
+            check_segments(self.segments, backward.tapes, self.definition.scope.refuse)
             self._backwards[inputs, fuses] = backward
         return backward
 
@@ -214,7 +214,7 @@ class DerivativeProgram:
             return self._with_snapshots(scope)
         function = self._read(scope, self.kinds, self.definition.written)
         backward = backward_of(function, self.operations, self.all_inputs, fuses=False)
-        self.segments = put_in_segments(function, backward.tapes, refused_line(scope))
+        self.segments = put_in_segments(function, backward.tapes, scope.refuse)
         return function
 
     def _with_snapshots(self, scope: Scope) -> KernelFunction:
@@ -439,7 +439,7 @@ class DerivativeProgram:
 
     def forward_sweep(
         self, arguments: Sequence[Any], inputs: tuple[str, ...], *, asked: bool = False
-    ) -> tuple[list[np.ndarray], ForwardState | None]:
+    ) -> tuple[list[np.ndarray], ForwardState | UnitGradients | None]:
         """The outputs, and what ``backward_sweep`` needs of them; None if it has no such form.
 
         That is the gradient itself, of a result of 1, where sweeps are joined; else the state of
@@ -453,7 +453,7 @@ class DerivativeProgram:
             bars = self._cotangents(arrays, ones)
             self.gradient(inputs).entry(*self._first(given, results), *bars.values())
             gradients = tuple([bars[n] for n in inputs])
-            return self._outputs_of(arrays), ForwardState(inputs, gradients, unit=True)
+            return self._outputs_of(arrays), UnitGradients(inputs, [gradients])
         split = self.split(inputs)
         if split is None:
             return self.call(*arguments), None
@@ -490,14 +490,14 @@ class DerivativeProgram:
         self,
         arguments: Sequence[Any],
         outputs: Sequence[np.ndarray] | None,
-        state: ForwardState,
+        state: ForwardState | UnitGradients,
         seeds: Sequence[Any],
     ) -> list[Any]:
         """The gradients, as ``vjp`` gives them, by the inputs that the forward sweep ran for.
 
         ``outputs`` may be None unless ``reads_outputs``.
         """
-        if state.unit:
+        if isinstance(state, UnitGradients):
             return self._scaled(arguments, state, seeds)
         split = self.split(state.inputs)
         assert split is not None
@@ -517,7 +517,7 @@ class DerivativeProgram:
         return self._gradients_of(bars, state.inputs)
 
     def _scaled(
-        self, arguments: Sequence[Any], state: ForwardState, seeds: Sequence[Any]
+        self, arguments: Sequence[Any], state: UnitGradients, seeds: Sequence[Any]
     ) -> list[Any]:
         """The gradients for a seed, from those for 1.
 
@@ -525,15 +525,17 @@ class DerivativeProgram:
         so the sweep runs again.
         """
         (seed,) = [s for s, o in zip(seeds, self.outputs, strict=True) if o.dtype.kind in "fc"]
-        with np.errstate(all="ignore"):
-            is_finite = all(np.isfinite(a.sum()) for a in state.arrays)
-        if seed is None or not (is_finite or seed == 1):
+        arrays = None if seed is None else state.take()
+        if arrays is not None and seed != 1:
+            with np.errstate(all="ignore"):
+                if all(np.isfinite(a.sum()) for a in arrays):
+                    for a in arrays:
+                        np.multiply(a, np.asarray(seed, a.dtype), out=a)
+                else:
+                    arrays = None
+        if arrays is None:
             return self.vjp(arguments, seeds, state.inputs)
-        bars = {
-            n: a * np.asarray(seed, a.dtype)
-            for n, a in zip(state.inputs, state.arrays, strict=True)
-        }
-        return self._gradients_of(bars, state.inputs)
+        return self._gradients_of(dict(zip(state.inputs, arrays, strict=True)), state.inputs)
 
     def _gradients_of(self, bars: Mapping[str, np.ndarray], inputs: tuple[str, ...]) -> list[Any]:
         return [

@@ -60,13 +60,28 @@ class ForwardState:
         The parameters that the forward sweep ran for.
     arrays
         Tapes, local arrays, and scalars by dtype, in the order of the texts.
-    unit
-        The arrays are gradients by the inputs, of a result of 1: Note [Fused sweeps] in ``fused``.
     """
 
     inputs: tuple[str, ...]
     arrays: tuple[np.ndarray, ...] = field(repr=False)
-    unit: bool = False
+
+
+@dataclass(frozen=True)
+class UnitGradients:
+    """The gradients of a result of 1, as a fused sweep has given them.
+
+    The first backward sweep takes the arrays, which become its result; another one runs again.
+    """
+
+    inputs: tuple[str, ...]
+    _arrays: list[tuple[np.ndarray, ...]] = field(repr=False)
+
+    def take(self) -> tuple[np.ndarray, ...] | None:
+        """The gradients, of which there is one owner; None if another call has them."""
+        try:
+            return self._arrays.pop()
+        except IndexError:
+            return None
 
 
 class AugmentedForward(ForwardSweep):

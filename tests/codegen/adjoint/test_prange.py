@@ -14,6 +14,7 @@ from numgrad.codegen.adjoint import parallel
 from numgrad.errors import NumgradKernelError
 from tests.codegen.adjoint import parallel_programs
 from tests.codegen.adjoint.judge import judge, tuple_of
+from tests.codegen.adjoint.programs import covering, features
 from tests.codegen.adjoint.test_drawn_programs import truth_of
 from tests.codegen.adjoint.test_traps import check
 
@@ -539,7 +540,12 @@ def check_drawn(seed, small):
     assert bits[0] == bits[1] == bits[2]
 
 
-@pytest.mark.parametrize("seed", range(20))
+def constructs(seed):
+    return features(parallel_programs.write(seed, small=True).text)
+
+
+@pytest.mark.slow(cases=8)
+@pytest.mark.parametrize("seed", covering(range(20), constructs))
 def test_small_drawn_programs(seed):
     check_drawn(seed, small=True)
 
