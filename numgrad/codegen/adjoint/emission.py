@@ -25,6 +25,7 @@ from numgrad.codegen.adjoint.representation import (
     dtype_of,
 )
 from numgrad.codegen.adjoint.scopes import Scope
+from numgrad.codegen.adjoint.sharing import SharedCopy
 from numgrad.codegen.dtypes import FLOAT64, INT64
 
 NUMBERS = (bool, int, float, complex)
@@ -52,13 +53,13 @@ class StatementEmitter:
         Names that loops carry: dtypes that turned out wider than at the start, and integers
         without a lower bound.
     buffers
-        Arrays that take turns, by scope and set of names.
+        Arrays that take turns, by scope and set of names; ``turning`` has these by the array.
     around
         Of the loops around: the depth of functions, and what names stand for before.
     storages
         Arrays that iterations make anew, by depth of functions and name.
-    reshaped
-        Copies whose elements NumPy may share: the copy, the array, the node of the syntax.
+    copies
+        Note [Shared copies] in ``sharing``.
     is_generated
         Whether the function is one of our own texts.
     """
@@ -83,10 +84,11 @@ class StatementEmitter:
         self.following: list[Sequence[ast.stmt]] = []
         self.promoted: dict[str, np.dtype] = {}
         self.unbounded: set[str] = set()
-        self.buffers: dict[tuple[int, str], Allocate] = {}
+        self.buffers: dict[tuple[Scope, str], Allocate] = {}
+        self.turning: dict[str, tuple[Scope, str]] = {}
         self.around: list[tuple[int, dict[str, Any]]] = []
         self.storages: dict[tuple[int, str], Any] = {}
-        self.reshaped: list[tuple[str, str, Any]] = []
+        self.copies: list[SharedCopy] = []
         self.is_generated = False
 
     # ---------------------------------------------------------------------------------- names

@@ -21,6 +21,7 @@ from numgrad.codegen.adjoint.representation import (
     Store,
     Value,
 )
+from numgrad.codegen.adjoint.sharing import SharedCopy
 from numgrad.codegen.adjoint.values import (
     ArrayExpression,
     ArrayView,
@@ -163,11 +164,22 @@ class ArrayEmitter(StatementEmitter):
         )
         self.emit(Allocate(name, made.maker, tuple(made.shape)))
         view = self.whole_view(name)
-        if made.content is not None:
-            self.fill(view, made.content, node)
         if isinstance(made.content, Reshaped):
-            self.reshaped.append((name, made.content.source, node))
+            label = ast.unparse(node) if stem == "part" else stem
+            self.give(view, made.content, label, node)
+        elif made.content is not None:
+            self.fill(view, made.content, node)
         return view
+
+    def give(self, view: ArrayView, content: Any, label: str, node: Any) -> None:
+        """Let a copy be another array: Note [Shared copies] in ``sharing``."""
+        source = None
+        if isinstance(content, ArrayView | Reshaped):
+            source = content.array if isinstance(content, ArrayView) else content.source
+        begin = len(self.block.statements)
+        self.fill(view, content, node)
+        filled = self.block.statements[begin:]
+        self.copies.append(SharedCopy(view.array, source, filled, label))
 
     def fill(self, view: ArrayView, content: Any, node: Any) -> None:
         """``view[...] = content``, by loops."""

@@ -9,20 +9,21 @@ import numgrad as ng
 from tests.codegen.adjoint import hyperdual
 from tests.codegen.adjoint.judge import exact, judge
 from tests.codegen.adjoint.programs import Program, covering, features
+from tests.codegen.adjoint.stencils import Stencil
 from tests.codegen.adjoint.writer import Writer
 
 MANY = 2000
 
 
-def truth_of(program: Program):
+def truth_of(program: Program | Stencil):
     """A program as function, arguments, exact derivatives along a direction; None near a tie."""
     function = program.function()
     written = [program.arguments.index(name) for name in program.writes]
     for attempt in range(3):
         arguments = program.draw(attempt)
-        found = exact(function, arguments, written, program.seed)
-        if found is not None:
-            return function, arguments, *found
+        truth = exact(function, arguments, written, program.seed)
+        if truth is not None:
+            return function, arguments, *truth
     return None
 
 

@@ -122,8 +122,8 @@ def objects(x):
 def becomes_another(x, y):
     w = x
     for i in range(3):
-        w[i] = y[i]
-        w = y  # here
+        w[i] = y[i]  # here
+        w = y
     return w[0]
 
 
@@ -135,8 +135,8 @@ def fancy(x, q):
 
 def reshaped_and_written(x):
     y = x.copy()
-    z = y.reshape(2, 3)  # here
-    z[0, 0] = 1.0
+    z = y.reshape(2, 3)
+    z[0, 0] = 1.0  # here
     return y[0]
 
 

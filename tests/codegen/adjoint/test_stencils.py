@@ -3,9 +3,10 @@
 import pytest
 
 import numgrad as ng
-from tests.codegen.adjoint.judge import exact, judge
+from tests.codegen.adjoint.judge import judge
 from tests.codegen.adjoint.programs import covering, features
 from tests.codegen.adjoint.stencils import StencilWriter
+from tests.codegen.adjoint.test_drawn_programs import truth_of
 
 MANY = 600
 
@@ -21,16 +22,12 @@ def constructs(seed: int) -> set[str]:
 
 def check(seed: int, save: str = "all") -> None:
     stencil = StencilWriter(seed).write()
-    function = stencil.function()
-    written = ["ukw".index(name) for name in stencil.writes]
-    for attempt in range(3):
-        arguments = stencil.draw(attempt)
-        truth = exact(function, arguments, written, seed)
-        if truth is not None:
-            kernel = ng.kernel(function, writes=stencil.writes, save=save)
-            tolerance = 2e-3 if stencil.dtype == "f4" else 1e-9
-            judge(kernel, truth[0], truth[1], arguments, tolerance=tolerance)
-            return
+    drawn = truth_of(stencil)
+    if drawn is not None:
+        function, arguments, truth, directions = drawn
+        kernel = ng.kernel(function, writes=stencil.writes, save=save)
+        tolerance = 2e-3 if stencil.single else 1e-9
+        judge(kernel, truth, directions, arguments, tolerance=tolerance)
 
 
 @pytest.mark.slow(cases=6)
