@@ -173,7 +173,7 @@ class ArrayEmitter(StatementEmitter):
         name = safe_name(stem)
         while name in self.arrays or name in self.dtypes or name in self.reserved:
             self.count += 1
-            name = f"{stem.rstrip('_0123456789') or 'v'}_{self.count}"
+            name = f"{safe_name(stem).rstrip('_0123456789') or 'v'}_{self.count}"
         grows = made.maker == "growing"
         shape = () if grows else tuple(made.shape)
         self.arrays[name] = KernelArray(
