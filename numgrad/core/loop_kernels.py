@@ -27,7 +27,14 @@ from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.batching import BatchOperand
 from numgrad.core.formula import GradientFormula, Meta
 from numgrad.core.interpreter import bind, state
-from numgrad.core.kernel_derivatives import Vectors, at, derivatives_of, described, plain
+from numgrad.core.kernel_derivatives import (
+    SweepOfKernel,
+    Vectors,
+    at,
+    derivatives_of,
+    described,
+    plain,
+)
 from numgrad.core.kernel_operations import TABLE
 from numgrad.core.primitive import Primitive, PrimitiveCall
 from numgrad.errors import (
@@ -80,6 +87,7 @@ class KernelOperation(Primitive):
         self.__doc__ = function.__doc__
         self.__name__ = self.__qualname__ = function.__name__
         self.derivatives = derivatives_of(self)
+        self.sweeps = {word: SweepOfKernel(self, word) for word in ("forward", "backward")}
         for k, name in enumerate(self.inputs):
             self.declared[name] = GradientFormula(self, self._gradient_formula(k))
         self.joint_gradients = self._joint_gradients
@@ -144,7 +152,7 @@ class KernelOperation(Primitive):
             arrays, forward = program.forward_sweep(plain(args), wanted)
             outs = tuple(arrays)
             if forward is not None:
-                outputs = ("y",) if program.reads_outputs(forward) else ()
+                outputs = ("y",) if program.reads_outputs(wanted) else ()
                 names = (*names, *outputs, _STATE)
         call = KernelCall(self, metas, params, outs, names, forward)
         return (outs if self.outputs else outs[0]), call
