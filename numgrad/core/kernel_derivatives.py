@@ -312,6 +312,48 @@ class TangentOfKernel(KernelDerivative):
                 yield self.derivatives(own, [*more[:k], t, *more[k + 1 :]])
 
 
+class SweepOfKernel(Primitive):
+    """A sweep of split mode as an operation of graphs: Note [Sweeps in graphs] in the compiler.
+
+    The "forward" one takes the kernel's operands, and gives its results and the state; "backward"
+    takes the operands, the results if it reads them, the state, and gradients of results.
+    """
+
+    def __init__(self, kernel: Kernel, word: str) -> None:
+        self.kernel, self.word = kernel, word
+        form = {"forward": _forward_form, "backward": _backward_form}[word]
+        super().__init__(
+            form, name=f"{kernel.name}_{word}_sweep", outputs=True, register=False, internal=True,
+            differentiable=False,
+        )  # fmt: skip
+
+    def __reduce__(self) -> Any:
+        return _find_sweep, (self.kernel, self.word)
+
+    def results_of(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[tuple, tuple]:
+        kernel, count = self.kernel, self.kernel.count
+        program, wanted = kernel.program(args[:count]), params["wanted"]
+        own = plain(args[:count])
+        if self.word == "forward":
+            kernel.check_overlaps(args)
+            names = tuple([program.names[k] for k in wanted])
+            outputs, forward = program.forward_sweep(own, names, asked=params["asked"])
+            box = np.empty((), object)
+            box[()] = forward
+            return (*outputs, box), ()
+        which = params["which"]
+        begin = len(args) - len(which)
+        outputs, seeds = args[count : begin - 1], at(which, args[begin:], kernel.output_count)
+        gradients = program.backward_sweep(own, outputs or None, args[begin - 1].item(), seeds)
+        return tuple([gradients[k] for k in wanted]), ()
+
+
+def _forward_form(*inputs: Any, wanted: Any, asked: Any) -> Any: ...
+
+
+def _backward_form(*inputs: Any, which: Any, wanted: Any) -> Any: ...
+
+
 def derivatives_of(kernel: Kernel) -> dict[str, KernelDerivative]:
     """The derivatives of a kernel: Note [Operations of a kernel]."""
     return {family.word: family(kernel) for family in (GradientOfKernel, TangentOfKernel)}
@@ -345,3 +387,7 @@ def plain(arrays: Sequence[np.ndarray]) -> list[Any]:
 
 def _find_derivative(kernel: Kernel, word: str) -> KernelDerivative:
     return kernel.derivatives[word]
+
+
+def _find_sweep(kernel: Kernel, word: str) -> SweepOfKernel:
+    return kernel.sweeps[word]

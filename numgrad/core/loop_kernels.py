@@ -27,7 +27,14 @@ from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.batching import BatchOperand
 from numgrad.core.formula import GradientFormula, Meta
 from numgrad.core.interpreter import bind, state
-from numgrad.core.kernel_derivatives import Vectors, at, derivatives_of, described, plain
+from numgrad.core.kernel_derivatives import (
+    SweepOfKernel,
+    Vectors,
+    at,
+    derivatives_of,
+    described,
+    plain,
+)
 from numgrad.core.kernel_operations import TABLE
 from numgrad.core.primitive import Primitive, PrimitiveCall
 from numgrad.errors import (
@@ -80,6 +87,7 @@ class KernelOperation(Primitive):
         self.__doc__ = function.__doc__
         self.__name__ = self.__qualname__ = function.__name__
         self.derivatives = derivatives_of(self)
+        self.sweeps = {word: SweepOfKernel(self, word) for word in ("forward", "backward")}
         for k, name in enumerate(self.inputs):
             self.declared[name] = GradientFormula(self, self._gradient_formula(k))
         self.joint_gradients = self._joint_gradients
@@ -144,7 +152,7 @@ class KernelOperation(Primitive):
             arrays, forward = program.forward_sweep(plain(args), wanted)
             outs = tuple(arrays)
             if forward is not None:
-                outputs = ("y",) if program.reads_outputs(forward) else ()
+                outputs = ("y",) if program.reads_outputs(wanted) else ()
                 names = (*names, *outputs, _STATE)
         call = KernelCall(self, metas, params, outs, names, forward)
         return (outs if self.outputs else outs[0]), call
@@ -351,14 +359,17 @@ def _form_of(
     function: Callable[..., Any], definition: KernelDefinition | BatchDefinition
 ) -> Callable[..., Any]:
     """A function with the parameters that callers pass."""
-    if not definition.written.made:
+    scope, names = definition.scope, definition.parameters
+    if not (definition.written.made or scope.tree.args.kwonlyargs):
         return function
-    names, defaults = definition.scope.parameters, function.__defaults__ or ()
+    defaults = [scope.defaults[n] for n in names if n in scope.defaults]
+    for name in names[len(names) - len(defaults) :]:
+        if name not in scope.defaults:
+            scope.refuse(scope.tree, f"{name} has no default, after one that has", "give it one")
     space: dict[str, Any] = {}
-    exec(f"def form({', '.join(definition.parameters)}): ...", space)
+    exec(f"def form({', '.join(names)}): ...", space)
     form = space["form"]
-    with_default = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
-    form.__defaults__ = tuple([with_default[n] for n in definition.parameters if n in with_default])
+    form.__defaults__ = tuple(defaults)
     form.__module__, form.__qualname__ = function.__module__, function.__qualname__
     return form
 

@@ -299,10 +299,11 @@ class DerivativeProgram:
             "gradient": self.gradient(self.all_inputs),
         }
         backward = self.backward(self.all_inputs)
-        split = None if backward.fused else self.split(self.all_inputs)
+        is_fused = self.is_joined(self.all_inputs)
+        split = None if is_fused else self.split(self.all_inputs)
         size = kept_bytes(split, self._given(arguments)) if split and arguments else None
         scope = self.definition.scope
-        return report_of(self.function, backward, scope, texts, split, size)
+        return report_of(self.function, backward, scope, texts, split, is_fused, size)
 
     @property
     def all_inputs(self) -> tuple[str, ...]:
@@ -437,14 +438,14 @@ class DerivativeProgram:
         return out
 
     def forward_sweep(
-        self, arguments: Sequence[Any], inputs: tuple[str, ...]
+        self, arguments: Sequence[Any], inputs: tuple[str, ...], *, asked: bool = False
     ) -> tuple[list[np.ndarray], ForwardState | UnitGradients | None]:
         """The outputs, and what ``backward_sweep`` needs of them; None if it has no such form.
 
-        That is the gradient itself, of a result of 1, where sweeps are fused; else the state of
-        split mode.
+        That is the gradient itself, of a result of 1, where sweeps are joined; else the state of
+        split mode. ``asked`` says that the backward sweep follows for certain.
         """
-        if self.is_fused(inputs):
+        if self.is_joined(inputs, asked):
             given = self._given(arguments)
             results = self._results(given)
             arrays = {**given, **results}
@@ -463,13 +464,26 @@ class DerivativeProgram:
         text.entry(*self._first(given, results), *state.arrays)
         return self._outputs_of({**given, **results}), state
 
-    def is_fused(self, inputs: tuple[str, ...]) -> bool:
-        """Whether the gradient is computed with the function: Note [Fused sweeps] in ``fused``."""
-        return bool(self.backward(inputs).fused)
+    def is_joined(self, inputs: tuple[str, ...], asked: bool = False) -> bool:
+        """Whether a forward sweep computes the gradient as well, of a result that is one number.
 
-    def reads_outputs(self, state: ForwardState | UnitGradients) -> bool:
+        It does where most of the work is in fused loops: Note [Fused sweeps] in ``fused``. If the
+        gradient is ``asked`` for, also where any is, and where there is no split form.
+        """
+        backward = self.backward(inputs)
+        if backward.is_mostly_fused or (asked and backward.fused):
+            return True
+        outputs = [o for o in self.outputs if o.dtype.kind in "fc"]
+        is_number = len(outputs) == 1 and outputs[0].is_number and outputs[0].dtype.kind == "f"
+        return asked and is_number and self.split(inputs) is None
+
+    def has_forward_sweep(self, inputs: tuple[str, ...], asked: bool) -> bool:
+        """Whether ``forward_sweep`` gives something that ``backward_sweep`` needs."""
+        return self.is_joined(inputs, asked) or self.split(inputs) is not None
+
+    def reads_outputs(self, inputs: tuple[str, ...], asked: bool = False) -> bool:
         """Whether ``backward_sweep`` reads elements of the outputs."""
-        split = None if isinstance(state, UnitGradients) else self.split(state.inputs)
+        split = None if self.is_joined(inputs, asked) else self.split(inputs)
         return split is not None and split.reads_outputs
 
     def backward_sweep(
