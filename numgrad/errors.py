@@ -11,9 +11,9 @@ from numgrad.libraries import PACKAGE, is_users
 
 __all__ = [
     "GradcheckError", "InterpretedLoopWarning", "NumgradAssertionError", "NumgradAttributeError",
-    "NumgradError", "NumgradIndexError", "NumgradKernelError", "NumgradKeyError", "NumgradLinAlgError",
-    "NumgradNotImplementedError", "NumgradOverflowError", "NumgradRuntimeError",
-    "NumgradTraceError", "NumgradTypeError", "NumgradValueError", "NumgradWarning",
+    "NumgradError", "NumgradIndexError", "NumgradKernelError", "NumgradKeyError",
+    "NumgradLinAlgError", "NumgradNotImplementedError", "NumgradOverflowError",
+    "NumgradRuntimeError", "NumgradTraceError", "NumgradTypeError", "NumgradValueError", "NumgradWarning",
     "NumgradZeroDivisionError", "UnrolledLoopWarning",
 ]  # fmt: skip
 
