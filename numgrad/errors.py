@@ -13,8 +13,8 @@ __all__ = [
     "GradcheckError", "InterpretedLoopWarning", "NumgradAssertionError", "NumgradAttributeError",
     "NumgradError", "NumgradIndexError", "NumgradKernelError", "NumgradKeyError",
     "NumgradLinAlgError", "NumgradNotImplementedError", "NumgradOverflowError",
-    "NumgradRuntimeError", "NumgradTraceError", "NumgradTypeError", "NumgradValueError", "NumgradWarning",
-    "NumgradZeroDivisionError", "UnrolledLoopWarning",
+    "NumgradRuntimeError", "NumgradTraceError", "NumgradTypeError", "NumgradValueError",
+    "NumgradWarning", "NumgradZeroDivisionError", "UnrolledLoopWarning",
 ]  # fmt: skip
 
 
