@@ -84,7 +84,7 @@ def cut(graph: Graph, inputs: Sequence[Value], gs: Sequence[Value], grads: Seque
     origins |= {v: ("cotangent", k) for k, v in enumerate(gs)}
     origins |= {v: ("kept", k) for k, v in enumerate(saved)}
     forward = extract(
-        graph, list(inputs), [*graph.outputs, *saved], graph.writes, effects_besides=backward_nodes
+        graph, list(inputs), [*graph.outputs, *saved], graph.writes, must_run_besides=backward_nodes
     )
     forward.kept = len(saved)
     used = _used(graph, origins, grads)
@@ -170,11 +170,11 @@ def extract(
     inputs: Sequence[Value],
     outputs: Sequence[Value],
     writes: Sequence[tuple[Value, Value]] = (),
-    effects_besides: Collection[TracedNode] | None = None,
+    must_run_besides: Collection[TracedNode] | None = None,
 ) -> Graph:
     """The part of a graph that computes ``outputs`` from ``inputs``, as a graph of its own.
 
-    With ``effects_besides`` also what is there for its effects, those nodes excepted.
+    With ``must_run_besides`` also nodes that must run, those excepted.
     """
     subgraph = Graph(graph.sizes)
     new = {v: subgraph.input(v.shape, v.dtype, weak=v.weak) for v in inputs}
@@ -182,8 +182,8 @@ def extract(
     needed: set[Value] = set()
     stack = [*outputs, *(value for _, value in writes)]
     active: set[TracedNode] = set()
-    if effects_besides is not None:
-        active = {n for n in graph.nodes if n.has_effects and n not in effects_besides}
+    if must_run_besides is not None:
+        active = {n for n in graph.nodes if n.must_run and n not in must_run_besides}
         stack += [value for node in active for value in node.inputs]
     while stack:
         value = stack.pop()
