@@ -46,7 +46,7 @@ def _dropout(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     rest = bits.of(seed), bits.of(least), number.of(scale), place
 
     def of_part(part: Term) -> Term:
-        return formula_terms(terms, dropped.function, [part, *rest], {}, x.shape, ())[0]
+        return _read(dropped, terms, [part, *rest], x.shape, ())[0]
 
     if x.dtype.kind != "c":
         return of_part(x)
