@@ -3,9 +3,11 @@
 import gc
 import os
 import signal
+import sys
 import zlib
 from collections import Counter
 from functools import cache
+from importlib.abc import MetaPathFinder
 from types import CodeType, FunctionType, ModuleType
 
 import pytest
@@ -62,6 +64,20 @@ def pytest_addoption(parser):
         metavar="N",
         help="of these, run about one in N, always the same",
     )
+
+
+class WithoutPeers(MetaPathFinder):
+    """Makes PyTorch and JAX missing, so that a run of all tests does not load them."""
+
+    def find_spec(self, fullname, path, target=None):
+        if fullname in ("torch", "jax"):
+            raise ModuleNotFoundError(f"{fullname} is for tests with --peers", name=fullname)
+        return None
+
+
+def pytest_configure(config):
+    if not config.getoption("--peers"):
+        sys.meta_path.insert(0, WithoutPeers())
 
 
 @pytest.hookimpl(trylast=True)  # after the cases are known

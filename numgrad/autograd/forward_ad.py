@@ -23,7 +23,14 @@ from weakref import WeakKeyDictionary, WeakSet
 import numpy as np
 
 from numgrad.autograd.batching.batch import below_examples
-from numgrad.autograd.batching.selected import beneath, levels_of, lowered, raised, spread
+from numgrad.autograd.batching.selected import (
+    as_examples,
+    beneath,
+    levels_of,
+    lowered,
+    raised,
+    spread,
+)
 from numgrad.autograd.forward_rules import pushforward, reads_call, takes_tangent
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Extra, Tensor, extra, root
@@ -165,7 +172,9 @@ class ForwardInterpreter(Interpreter):
         if self.tangent(target) is None:
             if new is None:
                 return
-            self.set_tangent(owner, Tensor(zeros(owner.shape, owner.dtype)))
+            with self.below():
+                own = as_examples(Tensor(zeros(owner.shape, owner.dtype)), new)
+            self.set_tangent(owner, own)
         source = Tensor(zeros((), target.dtype)) if new is None else new
         present: Any = self.tangent(target)
         with self.below():

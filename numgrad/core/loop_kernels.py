@@ -1,14 +1,7 @@
 """``kernel``: users' functions of explicit loops as operations with derivatives.
 
-Note [Operations of a kernel]
------------------------------
-A kernel is an operation, and so are its derivatives, which take the same operands and more: the
-gradients of its outputs (``vjp``), the tangents of its operands (``jvp``), or both (``second``, the
-tangents of the gradients). What they take and return beside all operands is said by parameters:
-``which`` outputs have gradients, by which operands gradients are ``wanted``, which operands are
-``moving``. The derivatives of ``vjp`` and ``jvp`` are made of the three again, as the matrix of
-second derivatives is symmetric; those of ``second`` do not exist.
-
+Note [Recorded calls of kernels]
+--------------------------------
 A call that is recorded runs the augmented forward sweep, for the operands that require grad, and
 its node holds the state for the backward sweep (``KernelCall``): Note [Split mode] in
 ``codegen.adjoint.split``. Of a result that is one number, a sum over iterations, it computes the
@@ -29,16 +22,23 @@ from numgrad.codegen.adjoint.outputs import OutputLike
 from numgrad.codegen.adjoint.program import DerivativeProgram, KernelDefinition
 from numgrad.codegen.adjoint.reports import KernelReport
 from numgrad.codegen.adjoint.scopes import plain_function, returned_count
-from numgrad.codegen.adjoint.split import ForwardState
+from numgrad.codegen.adjoint.split import ForwardState, UnitGradients
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.batching import BatchOperand
 from numgrad.core.formula import GradientFormula, Meta
 from numgrad.core.interpreter import bind, state
+from numgrad.core.kernel_derivatives import (
+    SweepOfKernel,
+    Vectors,
+    at,
+    derivatives_of,
+    described,
+    plain,
+)
 from numgrad.core.kernel_operations import TABLE
 from numgrad.core.primitive import Primitive, PrimitiveCall
 from numgrad.errors import (
     NumgradKernelError,
-    NumgradNotImplementedError,
     NumgradTypeError,
     NumgradValueError,
 )
@@ -86,13 +86,14 @@ class KernelOperation(Primitive):
         self.output_count = count
         self.__doc__ = function.__doc__
         self.__name__ = self.__qualname__ = function.__name__
-        self.derivatives = {word: _Derivative(self, word) for word in ("vjp", "jvp", "second")}
+        self.derivatives = derivatives_of(self)
+        self.sweeps = {word: SweepOfKernel(self, word) for word in ("forward", "backward")}
         for k, name in enumerate(self.inputs):
             self.declared[name] = GradientFormula(self, self._gradient_formula(k))
         self.joint_gradients = self._joint_gradients
         self.backward_kernel = self._backward
         self.jvp_formula = self._tangent_formula()
-        self.shape_rule = self._shapes
+        self.shape_rule = self.result_metas
         self.batching = self._batch_rule
 
     def __reduce__(self) -> Any:
@@ -140,7 +141,7 @@ class KernelOperation(Primitive):
         """
         args = self.arrays(args)
         metas = tuple([Meta(a.shape, a.dtype) for a in args])
-        forward: ForwardState | None = None
+        forward: ForwardState | UnitGradients | None = None
         names = self.inputs
         if state.saved_hooks:
             outs = self.results_of(args, params)[0]
@@ -151,7 +152,7 @@ class KernelOperation(Primitive):
             arrays, forward = program.forward_sweep(plain(args), wanted)
             outs = tuple(arrays)
             if forward is not None:
-                outputs = ("y",) if program.reads_outputs(forward) else ()
+                outputs = ("y",) if program.reads_outputs(wanted) else ()
                 names = (*names, *outputs, _STATE)
         call = KernelCall(self, metas, params, outs, names, forward)
         return (outs if self.outputs else outs[0]), call
@@ -170,7 +171,8 @@ class KernelOperation(Primitive):
                         "which is overwritten; pass a copy of one of them"
                     )
 
-    def _shapes(self, *metas: Any) -> Any:
+    def result_metas(self, *metas: Any) -> Any:
+        """Shapes and dtypes of the results."""
         program = self.program(metas)
         given = {name: meta for name, meta in zip(program.names, metas, strict=True) if meta.shape}
         outs = []
@@ -186,9 +188,11 @@ class KernelOperation(Primitive):
 
     # -------------------------------------------------------------------------- the derivatives
 
-    def moving(self, program: DerivativeProgram) -> tuple[int, ...]:
-        """Operands with derivatives."""
-        return tuple([k for k, name in enumerate(program.names) if name in program.all_inputs])
+    def moving(self, operands: Sequence[Any], tangents: Sequence[Any]) -> Vectors:
+        """The tangents of operands that have derivatives."""
+        program = self.program([described(o) for o in operands])
+        places = tuple([k for k, n in enumerate(program.names) if n in program.all_inputs])
+        return Vectors(places, tuple([tangents[k] for k in places]))
 
     def _gradient_formula(self, k: int) -> Callable[..., Any]:
         names = ", ".join(self.inputs)
@@ -202,15 +206,16 @@ class KernelOperation(Primitive):
 
     def _gradients(self, wanted: tuple[int, ...], g: Any, operands: tuple) -> tuple:
         seeds = tuple(g) if self.outputs else (g,)
-        which = tuple([j for j, seed in enumerate(seeds) if seed is not None])
-        given = [seeds[j] for j in which]
-        params = {"which": which, "wanted": wanted}
-        return bind(self.derivatives["vjp"], (*operands, *given), params)
+        pairs = [(j, seed) for j, seed in enumerate(seeds) if seed is not None]
+        w = Vectors(tuple([j for j, _ in pairs]), tuple([seed for _, seed in pairs]))
+        return self.derivatives["vjp"].gradients(operands, w, (), wanted)
 
-    def _joint_gradients(self, mask: int, g: Any, values: dict[str, Any]) -> list[Any]:
+    def _joint_gradients(
+        self, mask: int, g: Any, values: dict[str, Any], params: dict[str, Any]
+    ) -> list[Any]:
         wanted = tuple([k for k in range(self.count) if mask >> k & 1])
         operands = tuple([values[name] for name in self.inputs])
-        return _at(wanted, self._gradients(wanted, g, operands), self.count)
+        return at(wanted, self._gradients(wanted, g, operands), self.count)
 
     def _backward(self, call: Any, mask: int, g: Any, **saved: Any) -> list[Any]:
         """The gradients for arrays."""
@@ -235,14 +240,9 @@ class KernelOperation(Primitive):
         return space["tangent"]
 
     def _tangent(self, operands: tuple, tangents: tuple) -> Any:
-        program = self.program([_described(o) for o in operands])
-        moving = self.moving(program)
+        program = self.program([described(o) for o in operands])
         outs = iter(
-            bind(
-                self.derivatives["jvp"],
-                (*operands, *[tangents[k] for k in moving]),
-                {"moving": moving},
-            )
+            self.derivatives["jvp"].derivatives(operands, [self.moving(operands, tangents)])
         )
         results = tuple([next(outs) if o.dtype.kind in "fc" else None for o in program.outputs])
         return results if self.outputs else results[0]
@@ -260,7 +260,7 @@ class KernelOperation(Primitive):
     def _batch_rule(
         self, op: Any, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
     ) -> Any:
-        own, mask = self._batch(operands, (), size)
+        own, mask = self.batch_operands(operands, (), size)
         if own is None:
             return NotImplemented
         try:
@@ -268,7 +268,7 @@ class KernelOperation(Primitive):
         except NumgradKernelError:  # such as a length that is computed from an example
             return NotImplemented
 
-    def _batch(
+    def batch_operands(
         self, operands: Sequence[BatchOperand], more: Sequence[int], size: int
     ) -> tuple[tuple[Any, ...] | None, tuple[bool, ...]]:
         """Operands and which of them differ by example; None if there is no form for a batch.
@@ -342,7 +342,7 @@ class KernelCall(PrimitiveCall):
 
     def __init__(
         self, op: KernelOperation, metas: tuple, params: dict[str, Any], outs: tuple,
-        names: tuple[str, ...], state: ForwardState | None,
+        names: tuple[str, ...], state: ForwardState | UnitGradients | None,
     ) -> None:  # fmt: skip
         super().__init__(op, metas, params, (), outs)
         self.names, self.state = names, state
@@ -355,179 +355,23 @@ class KernelCall(PrimitiveCall):
         return forward
 
 
-class _Derivative(Primitive):
-    """A derivative of a kernel as an operation: Note [Operations of a kernel]."""
-
-    implied = ("index",)
-
-    def __init__(self, kernel: KernelOperation, word: str) -> None:
-        function = {"vjp": _vjp_form, "jvp": _jvp_form, "second": _second_form}[word]
-        self.kernel, self.word = kernel, word
-        name = f"{kernel.name}_{word}"
-        super().__init__(
-            function, name=name, outputs=True, materializes=False, register=False, internal=True
-        )
-        formula = {"vjp": self._of_vjp, "jvp": self._of_jvp, "second": self._refused}[word]
-        names = {"vjp": "which, wanted", "jvp": "moving"}.get(word, "which, wanted, moving")
-        text = (
-            f"def gradient(g, inputs, index, {names}):\n    return of(g, inputs, index, {names})\n"
-        )
-        space: dict[str, Any] = {"of": formula}
-        exec(text, space)
-        self.declared["inputs"] = GradientFormula(self, space["gradient"])
-        text = "def tangent(t_inputs, inputs):\n    return of(t_inputs, inputs)\n"
-        space = {"of": self._refused}
-        if word == "vjp":
-            text = text.replace("inputs)", "inputs, which, wanted)")
-            space = {"of": self._tangent_of_vjp}
-        exec(text, space)
-        self.jvp_formula = space["tangent"]
-        self.shape_rule = self._shapes
-        self.batching = self._batch_rule
-
-    def _batch_rule(
-        self, op: Any, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
-    ) -> Any:
-        """Everything that is differentiated, or moves, has an axis of examples."""
-        count = self.kernel.count
-        own, mask = self.kernel._batch(
-            operands[:count], (*params.get("wanted", ()), *params.get("moving", ())), size
-        )
-        if own is None:
-            return NotImplemented
-        more = [o.repeated(size) for o in operands[count:]]
-        try:
-            return bind(self.kernel.batched(mask).derivatives[self.word], (*own, *more), params)
-        except NumgradKernelError:
-            return NotImplemented
-
-    def __reduce__(self) -> Any:
-        return _find_derivative, (self.kernel, self.word)
-
-    def results_of(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[tuple, tuple]:
-        kernel, count = self.kernel, self.kernel.count
-        program = kernel.program(args[:count])
-        own, more = plain(args[:count]), list(args[count:])
-        if self.word == "jvp":
-            tangents = _at(params["moving"], plain(more), count)
-            _, moved = program.jvp(own, tangents)
-            return tuple([m for m in moved if m is not None]), ()
-        which, wanted = params["which"], params["wanted"]
-        seeds = _at(which, more, kernel.output_count)
-        names = tuple([program.names[k] for k in wanted])
-        if self.word == "vjp":
-            gradients = program.vjp(own, seeds, names)
-        else:
-            more = more[len(which) :]
-            tangents = _at(params["moving"], plain(more), count)
-            seed_tangents = [None] * kernel.output_count
-            if len(more) > len(params["moving"]):
-                seed_tangents = _at(which, more[len(params["moving"]) :], kernel.output_count)
-            gradients = program.jvp_of_vjp(own, seeds, tangents, seed_tangents, names)
-        return tuple([gradients[k] for k in wanted]), ()
-
-    def _shapes(self, *metas: Any, **params: Any) -> Any:
-        own = metas[: self.kernel.count]
-        if self.word != "jvp":
-            return tuple([own[k] for k in params["wanted"]])
-        outs = self.kernel._shapes(*own)
-        outs = outs if self.kernel.outputs else (outs,)
-        return tuple([m for m in outs if m.dtype.kind in "fc"])
-
-    def _split(self, inputs: tuple) -> tuple[tuple, tuple]:
-        return tuple(inputs[: self.kernel.count]), tuple(inputs[self.kernel.count :])
-
-    def _of_vjp(
-        self, g: Any, inputs: tuple, index: int, which: tuple[int, ...], wanted: tuple[int, ...]
-    ) -> Any:
-        own, seeds = self._split(inputs)
-        moving = tuple([k for k, u in zip(wanted, g, strict=True) if u is not None])
-        tangents = [u for u in g if u is not None]
-        if index < self.kernel.count:
-            (gradient,) = bind(
-                self.kernel.derivatives["second"],
-                (*own, *seeds, *tangents),
-                {"which": which, "wanted": (index,), "moving": moving},
-            )
-            return gradient
-        program = self.kernel.program([_described(o) for o in own])
-        moved = bind(self.kernel.derivatives["jvp"], (*own, *tangents), {"moving": moving})
-        places = [k for k, o in enumerate(program.outputs) if o.dtype.kind in "fc"]
-        return moved[places.index(which[index - self.kernel.count])]
-
-    def _tangent_of_vjp(
-        self, t_inputs: tuple, inputs: tuple, which: tuple[int, ...], wanted: tuple[int, ...]
-    ) -> Any:
-        own, seeds = self._split(inputs)
-        t_own, t_seeds = self._split(t_inputs)
-        moving = self.kernel.moving(self.kernel.program([_described(o) for o in own]))
-        return bind(
-            self.kernel.derivatives["second"],
-            (*own, *seeds, *[t_own[k] for k in moving], *t_seeds),
-            {"which": which, "wanted": wanted, "moving": moving},
-        )
-
-    def _of_jvp(self, g: Any, inputs: tuple, index: int, moving: tuple[int, ...]) -> Any:
-        own, tangents = self._split(inputs)
-        program = self.kernel.program([_described(o) for o in own])
-        places = [k for k, o in enumerate(program.outputs) if o.dtype.kind in "fc"]
-        which = tuple([k for k, w in zip(places, g, strict=True) if w is not None])
-        seeds = [w for w in g if w is not None]
-        if index >= self.kernel.count:
-            wanted = (moving[index - self.kernel.count],)
-            params = {"which": which, "wanted": wanted}
-            return bind(self.kernel.derivatives["vjp"], (*own, *seeds), params)[0]
-        params = {"which": which, "wanted": (index,), "moving": moving}
-        return bind(self.kernel.derivatives["second"], (*own, *seeds, *tangents), params)[0]
-
-    def _refused(self, *_: Any) -> Any:
-        raise NumgradNotImplementedError(
-            f"{self.kernel.__name__}: third derivatives of kernels do not exist; detach() the "
-            "second ones"
-        )
-
-
 def _form_of(
     function: Callable[..., Any], definition: KernelDefinition | BatchDefinition
 ) -> Callable[..., Any]:
     """A function with the parameters that callers pass."""
-    if not definition.written.made:
+    scope, names = definition.scope, definition.parameters
+    if not (definition.written.made or scope.tree.args.kwonlyargs):
         return function
-    names, defaults = definition.scope.parameters, function.__defaults__ or ()
+    defaults = [scope.defaults[n] for n in names if n in scope.defaults]
+    for name in names[len(names) - len(defaults) :]:
+        if name not in scope.defaults:
+            scope.refuse(scope.tree, f"{name} has no default, after one that has", "give it one")
     space: dict[str, Any] = {}
-    exec(f"def form({', '.join(definition.parameters)}): ...", space)
+    exec(f"def form({', '.join(names)}): ...", space)
     form = space["form"]
-    with_default = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
-    form.__defaults__ = tuple([with_default[n] for n in definition.parameters if n in with_default])
+    form.__defaults__ = tuple(defaults)
     form.__module__, form.__qualname__ = function.__module__, function.__qualname__
     return form
-
-
-def _vjp_form(*inputs: Any, which: Any, wanted: Any) -> Any: ...
-
-
-def _jvp_form(*inputs: Any, moving: Any) -> Any: ...
-
-
-def _second_form(*inputs: Any, which: Any, wanted: Any, moving: Any) -> Any: ...
-
-
-def _described(operand: Any) -> Any:
-    """Something with the operand's dtype and shape."""
-    return operand if hasattr(operand, "dtype") else np.asarray(operand)
-
-
-def _at(places: Sequence[int], values: Sequence[Any], count: int) -> list[Any]:
-    """Values at their places among None."""
-    out: list[Any] = [None] * count
-    for place, value in zip(places, values, strict=False):
-        out[place] = value
-    return out
-
-
-def plain(arrays: Sequence[np.ndarray]) -> list[Any]:
-    """Contiguous arrays, and numbers for those without axes."""
-    return [np.ascontiguousarray(a) if a.ndim else a.item() for a in arrays]
 
 
 def _overlap(a: np.ndarray, b: np.ndarray) -> bool:
@@ -550,10 +394,6 @@ def _find_kernel(module: str, name: str, writes: Writes, save: str = "all") -> K
 
 def _find_batched(kernel: KernelOperation, mask: tuple[bool, ...]) -> BatchedKernel:
     return kernel.batched(mask)
-
-
-def _find_derivative(kernel: KernelOperation, word: str) -> _Derivative:
-    return kernel.derivatives[word]
 
 
 @overload
@@ -618,7 +458,7 @@ def kernel(
                      ``x[cols]``, ``x[x > 0]``, read and assigned to
     arrays           local ones by ``np.zeros``, ``empty``, ``ones``, ``full``, their ``_like``,
                      ``arange``, ``linspace``, ``eye``, ``array``, ``copy``; exchanges, and names
-                     that iterations give new arrays of the same shape
+                     that iterations or branches give other arrays of the same shape
     whole arrays     expressions by elements, ``np.where``, ``sum``, ``prod``, ``mean``, ``max``,
                      ``std`` and others, along an axis too, ``@``, ``dot``, ``outer``, ``cumsum``,
                      ``diff``, ``concatenate``, ``reshape``, ``transpose``, ``searchsorted``,

@@ -93,7 +93,7 @@ class Op(Documented):
     """Parameters of another library's function of the name -> what stands for their values here;
     nothing, where results do not depend on them."""
 
-    joint_gradients: Callable[[int, Any, dict[str, Any]], list[Any]] | None = None
+    joint_gradients: Callable[[int, Any, dict[str, Any], dict[str, Any]], list[Any]] | None = None
     """Function of ``mask``, ``g`` and saved values that gives the gradients of all operands, where
     that is less than one formula for each."""
 

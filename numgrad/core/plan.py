@@ -144,7 +144,7 @@ class Call:
     def gradients(self, mask: int, g: Any, values: dict[str, Any]) -> list[Any]:
         """Gradients of the operands in ``mask`` (None for others), on whatever ``g`` is."""
         if self.op.joint_gradients is not None:
-            return self.op.joint_gradients(mask, g, values)
+            return self.op.joint_gradients(mask, g, values, self.params)
         grads: list[Any] = [None] * len(self.metas)
         for k in range(len(grads)):
             if mask >> k & 1:

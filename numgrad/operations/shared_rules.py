@@ -85,8 +85,13 @@ def by_library(name: str, rule: Any = None) -> dict[str, Any]:
 
 
 def integers(values: Any) -> tuple[int, ...]:
-    """Lengths or axes, which may be written as one number or as any sequence."""
-    return tuple(np.atleast_1d(values).tolist())
+    """Lengths or axes, which may be written as one number or as any sequence.
+
+    Lengths of traced arrays stay what they are: as numbers, the trace would be for these only.
+    """
+    if isinstance(values, np.ndarray):
+        values = np.atleast_1d(values).tolist()
+    return (values,) if hasattr(values, "__index__") else tuple(values)
 
 
 def along_axis(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int) -> Any:

@@ -462,12 +462,13 @@ def _own(name: str, leaf: Any) -> Tensor:
 
 
 def _numbers(name: str, what: str, value: Any) -> Any:
-    """Something that is no Tensor as an array of numbers, a copy."""
-    check_array_kind(name, value, argument=what == "an argument")
+    """Something that is no Tensor as an array of numbers; of an argument no copy."""
+    is_argument = what == "an argument"
+    check_array_kind(name, value, argument=is_argument)
     if isinstance(value, AbstractLength):
         return value
     plural = value is None or isinstance(value, list | tuple | dict)
-    array = None if plural else native(np.array(value))
+    array = None if plural else native(np.array(value, copy=None if is_argument else True))
     if array is None or array.dtype.kind not in "biufc":
         raise NumgradTypeError(
             f"{name}: {what} is a {type(value).__name__}, which has no derivatives; give Tensors, "

@@ -142,3 +142,22 @@ def test_compiled(name):
         hessian = ng.hessian(f)(point)
         same(second(point), hessian)
         same(along(point, WEIGHTS), hessian @ WEIGHTS)
+
+
+def test_columns_of_writes_into_shared_memory_come_of_one_batch():
+    """The tangent of an array made inside differs by direction where its value does not."""
+    calls = []
+
+    def f(x):
+        calls.append(None)
+        y = ng.zeros((2, 3))
+        y[0, [2, 0]] = x**2
+        y[1] = x[0]
+        return y * 2
+
+    x = np.array([3.0, 5.0])
+    expected = np.zeros((2, 3, 2))
+    expected[0, 2, 0], expected[0, 0, 1], expected[1, :, 0] = 12.0, 20.0, 2.0
+    np.testing.assert_array_equal(ng.jit(ng.jacfwd(f))(x), expected)
+    assert len(calls) <= 3, "a call for each direction"
+    np.testing.assert_array_equal(ng.jacfwd(f)(x), expected)

@@ -11,6 +11,7 @@ import pytest
 
 import numgrad as ng
 from numgrad.core.elementwise import Elementwise
+from numgrad.operations.linear_algebra.matrices import ComplexResultError
 from tests.compiler.emulator import emulating
 from tests.compiler.test_table import SWEPT, tensors, weighted
 from tests.operations.cases import Case, cases
@@ -76,6 +77,10 @@ def compare(
     function: Any, fast: Any, given: Sequence[np.ndarray], *, narrower: bool = False
 ) -> None:
     expected, found = outcome(function, given), outcome(fast, given)
+    if isinstance(found, ComplexResultError) and not isinstance(expected, Exception):
+        # the dtype depends on numbers, which are not known while a function is compiled
+        assert any(x.dtype.kind == "c" for x in expected)
+        return
     if isinstance(found, Exception):
         # eager code fails too, or the trace refuses and says why; nothing fails for no reason
         fault = "ng.jit failed while" in str(found)

@@ -57,6 +57,18 @@ def test_compiled_steps_have_the_bits_of_eager_ones():
         assert a.tolist() == b.tolist()
 
 
+def test_a_sum_in_an_element_that_nothing_uses():
+    def second(x, y):
+        product = np.sum(np.pad(x[1:], (0, 1)) * x)
+        return (y + np.pad(product.reshape(1), (0, 1)))[1:] * x[0]
+
+    x, y = np.array([3.0, 2.0, 5.0]), np.array([1.0, 7.0])
+    with emulating():
+        fast = ng.jit(second, dynamic=False)
+        assert fast(x, y).tolist() == [21.0]
+    assert "sum" not in source(fast)
+
+
 def several(x):
     m = x.reshape(4, 4)
     return (

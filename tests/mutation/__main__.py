@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -16,14 +17,18 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from math import ceil
 from pathlib import Path
 
-from tests.mutation.mutants import ROOT, Mutant, draw, text_of
+from tests.mutation.mutants import ROOT, Mutant, draw, mutants_of, text_of
 from tests.mutation.selection import Order, files_for, texts
 
 ACCEPTED = Path(__file__).with_name("accepted.txt")
-PATIENCE = 100
-"""Seconds for one test; the longest takes a few."""
+PATIENCE = 60
+"""Seconds of the CPU for one test; the longest takes a few."""
+WAITING = 30
+"""How many times its limit of CPU time a mutant may last."""
+OUTCOMES = {0: "survived", None: "too slow", -signal.SIGXCPU: "too slow", 5: "untested"}
 
 
 def accepted() -> set[str]:
@@ -54,6 +59,8 @@ def run(mutant: Mutant, copy: Path, limit: float, log: Path, *, change: bool = T
     """ "killed", "survived", "too slow" or "untested", by a process that is forked for it.
 
     A single test that takes longer than ``PATIENCE`` kills: the change made it slow, or endless.
+    Times are those of the CPU, so that other programs change no outcome; ``WAITING`` bounds those
+    that wait.
     """
     changed = copy / mutant.path
     kept, times = changed.read_bytes(), changed.stat()
@@ -61,45 +68,51 @@ def run(mutant: Mutant, copy: Path, limit: float, log: Path, *, change: bool = T
         changed.write_text(mutant.code())
     stamp = times.st_mtime + 1 + hash(mutant) % 10**6  # else a cached module would do
     os.utime(changed, (stamp, stamp))
+    begun = started_in(log)
+    begun.unlink(missing_ok=True)
     child = os.fork()
     if not child:
         status = 1
         try:
             os.setpgid(0, 0)
+            resource.setrlimit(resource.RLIMIT_CPU, (ceil(limit), ceil(limit) + 10))
             status = _test(mutant, copy, log)
         except BaseException:
             traceback.print_exc()
         finally:  # never back into what the parent has open
             os._exit(status)
-    status, end = None, time.monotonic() + limit
-    begun = started_in(log)
-    begun.unlink(missing_ok=True)
     try:
-        while time.monotonic() < end:
-            done, code = os.waitpid(child, os.WNOHANG)
-            if done:
-                status = os.waitstatus_to_exitcode(code)
-                break
-            if begun.exists() and time.time() - begun.stat().st_mtime > PATIENCE:
-                os.killpg(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-                log.write_text(f"FAILED {begun.read_text()} - not done after {PATIENCE} s")
-                status = 1
-                break
-            time.sleep(0.05)
-        else:
-            os.killpg(child, signal.SIGKILL)
-            os.waitpid(child, 0)
+        status = _ended(child, time.monotonic() + WAITING * limit)
     finally:
         changed.write_bytes(kept)
         os.utime(changed, (times.st_mtime, times.st_mtime))
-    return {0: "survived", None: "too slow", 5: "untested"}.get(status, "killed")
+    if status == -signal.SIGPROF:
+        log.write_text(f"FAILED {begun.read_text()} - not done after {PATIENCE} s")
+    return OUTCOMES.get(status, "killed")
+
+
+def _ended(child: int, end: float) -> int | None:
+    """The exit status of a process, or None where it had to be ended at a time."""
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.05)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
+def _cpu_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _test(mutant: Mutant, copy: Path, log: Path) -> int:
     os.chdir(copy)
     os.environ["HYPOTHESIS_PROFILE"] = "unshrunk"
     os.environ["PYTHONPATH"] = str(copy)  # for programs that tests start
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(out, 1)
     os.dup2(out, 2)
@@ -107,7 +120,7 @@ def _test(mutant: Mutant, copy: Path, log: Path) -> int:
     for name in [n for n in sys.modules if n.split(".")[0] in ("tests", "numgrad")]:
         if not name.startswith("tests.mutation"):
             del sys.modules[name]
-    plugin = Order(mutant, started_in(log))
+    plugin = Order(mutant, started_in(log), PATIENCE)
     tests = files_for(mutant)
     for name in [n for n in sys.modules if n.split(".")[0] == "tests"]:
         del sys.modules[name]
@@ -135,14 +148,19 @@ def main() -> int:
     parser.add_argument("--draw", type=int, default=300, help="how many")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="a part of the names of files")
-    parser.add_argument("--limit", type=float, default=600, help="seconds for a mutant")
+    parser.add_argument("--at", help="all mutants of a line, FILE:LINE, in place of a draw")
+    parser.add_argument("--limit", type=float, default=600, help="seconds of the CPU for a mutant")
     parser.add_argument("--list", action="store_true", help="say what is drawn, run nothing")
     given = parser.parse_args()
-    drawn = draw(given.draw, given.seed, given.only)
+    if given.at:
+        path, line = given.at.split(":")
+        drawn = [mutant for mutant in mutants_of(ROOT / path) if mutant.line == int(line)]
+    else:
+        drawn = draw(given.draw, given.seed, given.only)
     if given.list:
         print(*(m.key() for m in drawn), sep="\n")
         return 0
-    sys.dont_write_bytecode = True
+    sys.dont_write_bytecode = False  # the first run compiles the copy's modules for all others
     # what all children need is imported once
     import mpmath  # noqa: F401
     import numba  # noqa: F401
@@ -159,12 +177,12 @@ def main() -> int:
                 print("tests fail without any change")
                 return 2
         for number, mutant in enumerate(drawn, 1):
-            start = time.monotonic()
+            start = _cpu_of_children()
             if mutant.key() in known:
                 outcome = "accepted"
             else:
                 outcome = run(mutant, copy, given.limit, Path(scratch, "log"))
-            spent = time.monotonic() - start
+            spent = _cpu_of_children() - start
             counts[outcome] += 1
             by = killer(Path(scratch, "log")) if outcome == "killed" else ""
             print(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import signal
 from functools import cache
 from pathlib import Path
 
@@ -122,8 +123,8 @@ def files_for(mutant: Mutant) -> list[str]:
 class Order:
     """A plugin of pytest that runs what says the names first; of tables it runs nothing else."""
 
-    def __init__(self, mutant: Mutant, started: Path):
-        self.started = started
+    def __init__(self, mutant: Mutant, started: Path, patience: float):
+        self.started, self.patience = started, patience
         self.near, self.defined = names_of(mutant)
         self.inside_table = mutant.path.startswith("numgrad/operations")
         self.home = tuple(homes(mutant.path))
@@ -140,8 +141,9 @@ class Order:
         items[:] = sorted(chosen, key=ranks.__getitem__)
 
     def pytest_runtest_logstart(self, nodeid):
-        """Say which test begins."""
+        """Say which test begins; SIGPROF ends the process after its time."""
         self.started.write_text(nodeid)
+        signal.setitimer(signal.ITIMER_PROF, self.patience)
 
     def _rank(self, item) -> int:
         bracket = _bracket(item)

@@ -360,3 +360,15 @@ def test_a_branch_of_some_examples_writes_to_nothing_around_it():
 
     with pytest.raises(errors.NumgradRuntimeError, match="outside of it"):
         ng.vmap(f)(X)
+
+
+def test_lengths_of_batches_of_views_stay_open_in_compiled_functions():
+    def f(a, x):
+        return np.broadcast_to(x[0], x.shape) + np.reshape(a, x.shape) + np.sum(x)
+
+    compiled = ng.jit(ng.vmap(f, in_axes=(None, 0)))
+    for n, m in ((4, 3), (5, 2)):
+        a, x = np.arange(float(m)), np.arange(float(n * m)).reshape(n, m)
+        expected = x[:, :1] + a + x.sum(1, keepdims=True)
+        np.testing.assert_array_equal(compiled(a, x), expected)
+    assert compiled.statistics.traces == 1

@@ -33,6 +33,7 @@ from numgrad.codegen.adjoint.representation import (
     Load,
     Store,
     Value,
+    blocks_of,
     names_in,
     walk,
 )
@@ -61,6 +62,28 @@ def contributions(lines: Iterable[Line]) -> Iterator[str]:
             yield from contributions(line)
         elif isinstance(line, Contribution):
             yield line.name
+
+
+def _depth(statements: Iterable[KernelStatement]) -> int:
+    """How deep loops are nested in statements."""
+    return max(
+        [
+            isinstance(s, KernelLoop) + _depth([one for b in blocks_of(s) for one in b.statements])
+            for s in statements
+        ],
+        default=0,
+    )
+
+
+def _depth_of_text(lines: Iterable[Line]) -> int:
+    """How deep loops are nested in nested lines."""
+    deepest = before = 0
+    for line in lines:
+        if isinstance(line, list):
+            deepest = max(deepest, before + _depth_of_text(line))
+        else:
+            before = int(str(line).startswith(("for ", "while ")))
+    return deepest
 
 
 def makers_of(function: KernelFunction) -> dict[str, KernelStatement | Carried]:
@@ -125,6 +148,14 @@ class Backward:
         self.makers = makers_of(function)
         lines = self._reversed(function.body)
         self.lines = self._opened(function.body, lines)
+
+    @property
+    def is_mostly_fused(self) -> bool:
+        """Whether loops are nested deeper in fused ones than in those that are reversed later.
+
+        Nests that are deeper count as more work, as how often loops run is not known.
+        """
+        return any(_depth([loop]) > _depth_of_text(self.lines) for loop in self.fused)
 
     # ---------------------------------------------------------------------------- what is needed
 

@@ -17,7 +17,6 @@ so that a segment can run again without what comes after it changing.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NoReturn
@@ -44,7 +43,6 @@ from numgrad.codegen.adjoint.representation import (
     subtract,
     walk,
 )
-from numgrad.codegen.adjoint.scopes import Scope
 from numgrad.codegen.dtypes import INT64
 
 Refuse = Callable[[int, str, str], NoReturn]
@@ -264,14 +262,3 @@ class _Segments:
             end = self._name(c.name, dtype, outer.body)
             outer.carried.append(Carried(name, c.start, end if c.moves else name, c.out))
             self.loop.carried[k] = replace(c, start=name, out=end)
-
-
-def refused_line(scope: Scope) -> Refuse:
-    """Raises for a line of a function."""
-
-    def refuse(line: int, problem: str, remedy: str) -> NoReturn:
-        node = ast.Pass()
-        node.lineno = line
-        scope.refuse(node, problem, remedy)
-
-    return refuse

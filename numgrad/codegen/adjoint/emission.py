@@ -25,6 +25,7 @@ from numgrad.codegen.adjoint.representation import (
     dtype_of,
 )
 from numgrad.codegen.adjoint.scopes import Scope
+from numgrad.codegen.adjoint.sharing import SharedCopy
 from numgrad.codegen.dtypes import FLOAT64, INT64
 
 NUMBERS = (bool, int, float, complex)
@@ -52,13 +53,13 @@ class StatementEmitter:
         Names that loops carry: dtypes that turned out wider than at the start, and integers
         without a lower bound.
     buffers
-        Arrays that take turns, by scope and set of names.
+        Arrays that take turns, by scope and set of names; ``turning`` has these by the array.
     around
         Of the loops around: the depth of functions, and what names stand for before.
     storages
         Arrays that iterations make anew, by depth of functions and name.
-    reshaped
-        Copies whose elements NumPy may share: the copy, the array, the node of the syntax.
+    copies
+        Note [Shared copies] in ``sharing``.
     is_generated
         Whether the function is one of our own texts.
     """
@@ -83,10 +84,11 @@ class StatementEmitter:
         self.following: list[Sequence[ast.stmt]] = []
         self.promoted: dict[str, np.dtype] = {}
         self.unbounded: set[str] = set()
-        self.buffers: dict[tuple[int, str], Allocate] = {}
+        self.buffers: dict[tuple[Scope, str], Allocate] = {}
+        self.turning: dict[str, tuple[Scope, str]] = {}
         self.around: list[tuple[int, dict[str, Any]]] = []
         self.storages: dict[tuple[int, str], Any] = {}
-        self.reshaped: list[tuple[str, str, Any]] = []
+        self.copies: list[SharedCopy] = []
         self.is_generated = False
 
     # ---------------------------------------------------------------------------------- names
@@ -97,7 +99,7 @@ class StatementEmitter:
 
     def fresh(self, stem: str, dtype: np.dtype) -> str:
         """A new name of a scalar of this block."""
-        stem = stem.rstrip("_0123456789") or "v"
+        stem = _NOT_ASCII.sub("", stem).rstrip("_0123456789") or "v"
         if stem.startswith(("tape_", "kept_")):
             stem = "v"
         while True:
@@ -208,6 +210,7 @@ class StatementEmitter:
         return 0 if operation in ("//", ">>", "&", "|", "**") and min(a, *b) >= 0 else None
 
 
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _OF_TEXTS = re.compile(
     r"(k|n|pos|base|chunk|chunks|size|block|q|s|m|row|sum|terms)\d+_|result\d+_?|"
     r"(tape|kept)_.*|.*__([bdos]|in|own|sums|b_sum)|.*_(f32|f64|c64|c128)|kernel|growing|grow|np|"
@@ -217,5 +220,6 @@ _OF_TEXTS = re.compile(
 
 
 def safe_name(name: str) -> str:
-    """A name that no name of generated texts is like."""
+    """A name that no name of generated texts is like, in ASCII."""
+    name = _NOT_ASCII.sub(lambda character: f"u{ord(character[0]):x}", name)
     return f"{name}_own" if _OF_TEXTS.fullmatch(name) else name

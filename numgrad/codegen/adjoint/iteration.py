@@ -21,7 +21,7 @@ from numgrad.codegen.adjoint.representation import (
     subtract,
 )
 from numgrad.codegen.adjoint.scopes import assigned_names
-from numgrad.codegen.adjoint.statements import ReadAgain, StatementReader
+from numgrad.codegen.adjoint.statements import NoTurns, ReadAgain, StatementReader
 from numgrad.codegen.adjoint.values import ArrayExpression, ArrayView, IndexSpan, Items, Made
 from numgrad.codegen.dtypes import INT64
 from numgrad.codegen.native.syntax import read_first
@@ -355,10 +355,9 @@ class LoopReader(StatementReader):
     def _end(self, name: str, one: Carried, end: Any, start: Any, node: Any) -> None:
         """Assign the values that an iteration leaves for the next."""
         if isinstance(start, ArrayView):
-            if not isinstance(end, ArrayView) or not end.rotates or end.array != start.array:
-                self.refuse(
-                    node, f"{name} becomes another array in a loop", "exchange arrays, or copy"
-                )
+            if not start.takes_turns_with(end):
+                scope, group = self.turning[start.array]
+                raise NoTurns(scope.function, group)
             one.end = end.index[0]  # pyright: ignore
             return
         if not isinstance(end, SCALARS):

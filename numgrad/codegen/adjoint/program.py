@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numgrad.codegen.adjoint.backward import Backward
-from numgrad.codegen.adjoint.checkpoints import check_segments, put_in_segments, refused_line
+from numgrad.codegen.adjoint.checkpoints import check_segments, put_in_segments
 from numgrad.codegen.adjoint.compiled import Text, kinds_of
 from numgrad.codegen.adjoint.lengths import ResultLengths
 from numgrad.codegen.adjoint.operations import Operations, OperationTable
@@ -22,7 +22,7 @@ from numgrad.codegen.adjoint.representation import KernelFunction, KernelLoop
 from numgrad.codegen.adjoint.scopes import TEXT, Scope, check_statements, scope_of
 from numgrad.codegen.adjoint.simplification import simplify
 from numgrad.codegen.adjoint.snapshots import kept_in_steps, take_snapshots
-from numgrad.codegen.adjoint.split import ForwardState, SplitProgram
+from numgrad.codegen.adjoint.split import ForwardState, SplitProgram, UnitGradients
 from numgrad.codegen.adjoint.sweeps import (
     backward_of,
     differentiable_arrays,
@@ -145,7 +145,7 @@ class DerivativeProgram:
         self._gradients: dict[tuple[str, ...], Text] = {}
         self._backwards: dict[tuple[tuple[str, ...], bool], Backward] = {}
         self._splits: dict[tuple[str, ...], SplitProgram | None] = {}
-        self._tangents_of_gradients: dict[tuple[str, ...], tuple[Text, KernelFunction]] = {}
+        self._tangents: dict[Text, tuple[Text, KernelFunction]] = {}
 
     def _read(
         self, scope: Scope, kinds: Sequence[Kind], written: WrittenParameters
@@ -202,7 +202,7 @@ class DerivativeProgram:
         backward = self._backwards.get((inputs, fuses))
         if backward is None:
             backward = backward_of(self.swept, self.operations, inputs, fuses=fuses)
-            check_segments(self.segments, backward.tapes, refused_line(self.definition.scope))
+            check_segments(self.segments, backward.tapes, self.definition.scope.refuse)
             self._backwards[inputs, fuses] = backward
         return backward
 
@@ -214,7 +214,7 @@ class DerivativeProgram:
             return self._with_snapshots(scope)
         function = self._read(scope, self.kinds, self.definition.written)
         backward = backward_of(function, self.operations, self.all_inputs, fuses=False)
-        self.segments = put_in_segments(function, backward.tapes, refused_line(scope))
+        self.segments = put_in_segments(function, backward.tapes, scope.refuse)
         return function
 
     def _with_snapshots(self, scope: Scope) -> KernelFunction:
@@ -249,24 +249,25 @@ class DerivativeProgram:
             self._gradients[inputs] = text
         return text
 
-    def tangent_of_gradient(self, inputs: tuple[str, ...]) -> tuple[Text, KernelFunction]:
-        """The tangents of the joint sweep, which is read as users' functions are."""
-        known = self._tangents_of_gradients.get(inputs)
+    def tangent_of(self, text: Text) -> tuple[Text, KernelFunction]:
+        """The tangents of a text, which is read as users' functions are."""
+        known = self._tangents.get(text)
         if known is None:
-            gradient = self.gradient(inputs)
-            text = self.operations.with_definitions(gradient.plain)
             space: dict[str, Any] = {"growing": growing, "grow": grow}
-            space |= self.operations.namespace(text)
-            exec(gradient.plain, space)
+            space |= self.operations.namespace(self.operations.with_definitions(text.plain))
+            exec(text.plain, space)
             function = space["kernel"]
-            setattr(function, TEXT, gradient.plain)
-            names = gradient.plain.partition("(")[2].partition(")")[0].split(", ")
+            setattr(function, TEXT, text.plain)
+            names = text.plain.partition("(")[2].partition(")")[0].split(", ")
             scope = scope_of(function)
-            read = self._read(scope, gradient.kinds, WrittenParameters(tuple(names)))
+            written = WrittenParameters(
+                tuple([n for n, (_, rank) in zip(names, text.kinds, strict=True) if rank])
+            )
+            read = self._read(scope, text.kinds, written)
             source = tangent_text(read, self.operations)
             names = [*differentiable_arrays(read), *differentiable_numbers(read)]
             known = self._text("second", source, names, read), read
-            self._tangents_of_gradients[inputs] = known
+            self._tangents[text] = known
         return known
 
     def source(self, word: str) -> str:
@@ -298,10 +299,11 @@ class DerivativeProgram:
             "gradient": self.gradient(self.all_inputs),
         }
         backward = self.backward(self.all_inputs)
-        split = None if backward.fused else self.split(self.all_inputs)
+        is_fused = self.is_joined(self.all_inputs)
+        split = None if is_fused else self.split(self.all_inputs)
         size = kept_bytes(split, self._given(arguments)) if split and arguments else None
         scope = self.definition.scope
-        return report_of(self.function, backward, scope, texts, split, size)
+        return report_of(self.function, backward, scope, texts, split, is_fused, size)
 
     @property
     def all_inputs(self) -> tuple[str, ...]:
@@ -377,25 +379,73 @@ class DerivativeProgram:
         return out
 
     def vjp(
-        self, arguments: Sequence[Any], seeds: Sequence[Any], inputs: tuple[str, ...] = ()
+        self,
+        arguments: Sequence[Any],
+        seeds: Sequence[Any],
+        inputs: tuple[str, ...] = (),
+        directions: Sequence[Sequence[Any]] = (),
+        changes: Sequence[Any] | None = None,
     ) -> list[Any]:
-        """The gradients by the arguments, None by those not in ``inputs`` (all if empty)."""
+        """The gradients by the arguments, None by those not in ``inputs`` (all if empty).
+
+        With ``directions`` their derivatives along tangents of the arguments, once along each;
+        ``changes`` are what the seeds change by along the last.
+        """
         inputs = inputs or self.all_inputs
         given = self._given(arguments)
         results = self._results(given)
-        bars = self._cotangents({**given, **results}, seeds)
-        self.gradient(inputs).entry(*self._first(given, results), *bars.values())
+        arrays = {**given, **results}
+        bars = self._cotangents(arrays, seeds)
+        along = [self._dots(arrays, t) for t in directions]
+        if changes is not None:
+            along[-1] |= _renamed(self._cotangents(arrays, changes))
+        bars = self._run_along(self.gradient(inputs), given, results, bars, along)
         return self._gradients_of(bars, inputs)
 
+    def _run_along(
+        self,
+        text: Text,
+        given: Mapping[str, Any],
+        results: Mapping[str, Any],
+        derivatives: Mapping[str, Any],
+        along: Sequence[Mapping[str, Any]],
+    ) -> dict[str, Any]:
+        """Run a text that takes ``derivatives``, which it overwrites, with tangents of tangents.
+
+        ``along`` has the tangents of parameters ``x``, and of derivatives, called ``x'``, for each
+        level; others are zero. Returns what the derivatives become, along all levels.
+        """
+        names: list[Any] = [*parameters(self.function), *_renamed(derivatives)]
+        values = [*self._first(given, results), *derivatives.values()]
+        for level, tangents in enumerate(along):
+            text, read = self.tangent_of(text)
+            own = dict(zip(read.parameters, zip(names, values, strict=True), strict=True))
+            values += read.constants.values()
+            names += read.constants
+            for n in (*differentiable_arrays(read), *differentiable_numbers(read)):
+                name, value = own[n]
+                zero = np.zeros_like(value) if n in read.arrays else read.dtypes[n].type(0)
+                values.append(tangents.get(name, zero))
+                names.append((name, level))
+        text.entry(*values)
+        ends = dict(zip(names, values, strict=True))
+        out = {}
+        for name in derivatives:
+            end: Any = f"{name}'"
+            for level in range(len(along)):
+                end = (end, level)
+            out[name] = ends[end]
+        return out
+
     def forward_sweep(
-        self, arguments: Sequence[Any], inputs: tuple[str, ...]
-    ) -> tuple[list[np.ndarray], ForwardState | None]:
+        self, arguments: Sequence[Any], inputs: tuple[str, ...], *, asked: bool = False
+    ) -> tuple[list[np.ndarray], ForwardState | UnitGradients | None]:
         """The outputs, and what ``backward_sweep`` needs of them; None if it has no such form.
 
-        That is the gradient itself, of a result of 1, where sweeps are fused; else the state of
-        split mode.
+        That is the gradient itself, of a result of 1, where sweeps are joined; else the state of
+        split mode. ``asked`` says that the backward sweep follows for certain.
         """
-        if self.is_fused(inputs):
+        if self.is_joined(inputs, asked):
             given = self._given(arguments)
             results = self._results(given)
             arrays = {**given, **results}
@@ -403,7 +453,7 @@ class DerivativeProgram:
             bars = self._cotangents(arrays, ones)
             self.gradient(inputs).entry(*self._first(given, results), *bars.values())
             gradients = tuple([bars[n] for n in inputs])
-            return self._outputs_of(arrays), ForwardState(inputs, gradients, unit=True)
+            return self._outputs_of(arrays), UnitGradients(inputs, [gradients])
         split = self.split(inputs)
         if split is None:
             return self.call(*arguments), None
@@ -414,27 +464,40 @@ class DerivativeProgram:
         text.entry(*self._first(given, results), *state.arrays)
         return self._outputs_of({**given, **results}), state
 
-    def is_fused(self, inputs: tuple[str, ...]) -> bool:
-        """Whether the gradient is computed with the function: Note [Fused sweeps] in ``fused``."""
-        return bool(self.backward(inputs).fused)
+    def is_joined(self, inputs: tuple[str, ...], asked: bool = False) -> bool:
+        """Whether a forward sweep computes the gradient as well, of a result that is one number.
 
-    def reads_outputs(self, state: ForwardState) -> bool:
+        It does where most of the work is in fused loops: Note [Fused sweeps] in ``fused``. If the
+        gradient is ``asked`` for, also where any is, and where there is no split form.
+        """
+        backward = self.backward(inputs)
+        if backward.is_mostly_fused or (asked and backward.fused):
+            return True
+        outputs = [o for o in self.outputs if o.dtype.kind in "fc"]
+        is_number = len(outputs) == 1 and outputs[0].is_number and outputs[0].dtype.kind == "f"
+        return asked and is_number and self.split(inputs) is None
+
+    def has_forward_sweep(self, inputs: tuple[str, ...], asked: bool) -> bool:
+        """Whether ``forward_sweep`` gives something that ``backward_sweep`` needs."""
+        return self.is_joined(inputs, asked) or self.split(inputs) is not None
+
+    def reads_outputs(self, inputs: tuple[str, ...], asked: bool = False) -> bool:
         """Whether ``backward_sweep`` reads elements of the outputs."""
-        split = None if state.unit else self.split(state.inputs)
+        split = None if self.is_joined(inputs, asked) else self.split(inputs)
         return split is not None and split.reads_outputs
 
     def backward_sweep(
         self,
         arguments: Sequence[Any],
         outputs: Sequence[np.ndarray] | None,
-        state: ForwardState,
+        state: ForwardState | UnitGradients,
         seeds: Sequence[Any],
     ) -> list[Any]:
         """The gradients, as ``vjp`` gives them, by the inputs that the forward sweep ran for.
 
         ``outputs`` may be None unless ``reads_outputs``.
         """
-        if state.unit:
+        if isinstance(state, UnitGradients):
             return self._scaled(arguments, state, seeds)
         split = self.split(state.inputs)
         assert split is not None
@@ -454,7 +517,7 @@ class DerivativeProgram:
         return self._gradients_of(bars, state.inputs)
 
     def _scaled(
-        self, arguments: Sequence[Any], state: ForwardState, seeds: Sequence[Any]
+        self, arguments: Sequence[Any], state: UnitGradients, seeds: Sequence[Any]
     ) -> list[Any]:
         """The gradients for a seed, from those for 1.
 
@@ -462,15 +525,17 @@ class DerivativeProgram:
         so the sweep runs again.
         """
         (seed,) = [s for s, o in zip(seeds, self.outputs, strict=True) if o.dtype.kind in "fc"]
-        with np.errstate(all="ignore"):
-            is_finite = all(np.isfinite(a.sum()) for a in state.arrays)
-        if seed is None or not (is_finite or seed == 1):
+        arrays = None if seed is None else state.take()
+        if arrays is not None and seed != 1:
+            with np.errstate(all="ignore"):
+                if all(np.isfinite(a.sum()) for a in arrays):
+                    for a in arrays:
+                        np.multiply(a, np.asarray(seed, a.dtype), out=a)
+                else:
+                    arrays = None
+        if arrays is None:
             return self.vjp(arguments, seeds, state.inputs)
-        bars = {
-            n: a * np.asarray(seed, a.dtype)
-            for n, a in zip(state.inputs, state.arrays, strict=True)
-        }
-        return self._gradients_of(bars, state.inputs)
+        return self._gradients_of(dict(zip(state.inputs, arrays, strict=True)), state.inputs)
 
     def _gradients_of(self, bars: Mapping[str, np.ndarray], inputs: tuple[str, ...]) -> list[Any]:
         return [
@@ -482,17 +547,18 @@ class DerivativeProgram:
             for n in self.names
         ]
 
-    def jvp(
-        self, arguments: Sequence[Any], tangents: Sequence[Any]
-    ) -> tuple[list[np.ndarray], list[np.ndarray | None]]:
-        """The outputs and their tangents, None of integers."""
+    def jvp(self, arguments: Sequence[Any], *directions: Sequence[Any]) -> list[np.ndarray | None]:
+        """The derivatives of the outputs along tangents, once along each; None of integers."""
         given = self._given(arguments)
         results = self._results(given)
         arrays = {**given, **results}
-        dots = self._tangents(arrays, tangents)
-        self.tangent.entry(*self._first(given, results), *dots.values())
-        outputs = self._outputs_of(arrays)
-        return outputs, [
+        first, *along = [self._dots(arrays, t) for t in directions]
+        return self._tangents_of_outputs(
+            self._run_along(self.tangent, given, results, first, along)
+        )
+
+    def _tangents_of_outputs(self, dots: Mapping[str, Any]) -> list[np.ndarray | None]:
+        return [
             None
             if o.array not in dots
             else dots[o.array].reshape(())
@@ -501,7 +567,7 @@ class DerivativeProgram:
             for o in self.outputs
         ]
 
-    def _tangents(self, arrays: Mapping[str, Any], tangents: Sequence[Any]) -> dict[str, Any]:
+    def _dots(self, arrays: Mapping[str, Any], tangents: Sequence[Any]) -> dict[str, Any]:
         by_name = dict(zip(self.names, tangents, strict=True))
         out: dict[str, Any] = {}
         for name in differentiable_arrays(self.function):
@@ -513,42 +579,7 @@ class DerivativeProgram:
             out[name] = self.function.dtypes[name].type(0) if value is None else value
         return out
 
-    def jvp_of_vjp(
-        self,
-        arguments: Sequence[Any],
-        seeds: Sequence[Any],
-        tangents: Sequence[Any],
-        seed_tangents: Sequence[Any],
-        inputs: tuple[str, ...] = (),
-    ) -> list[Any]:
-        """The tangents of the gradients, along tangents of arguments and seeds."""
-        inputs = inputs or self.all_inputs
-        text, read = self.tangent_of_gradient(inputs)
-        given = self._given(arguments)
-        results = self._results(given)
-        arrays = {**given, **results}
-        bars = self._cotangents(arrays, seeds)
-        dots = self._tangents(arrays, tangents)
-        moved = self._cotangents(arrays, seed_tangents)
-        values = [*self._first(given, results), *bars.values()]
-        # by the names that the sweep's text has for its parameters
-        own = dict(zip(read.parameters, self._names_of_gradient(), strict=True))
-        constants = {n: np.zeros_like(a) for n, a in self.function.constants.items()}
-        all_tangents = {**constants, **dots} | {f"{n} bar": m for n, m in moved.items()}
-        more = [
-            all_tangents[own[n]]
-            for n in (*differentiable_arrays(read), *differentiable_numbers(read))
-        ]
-        text.entry(*values, *read.constants.values(), *more)
-        return [
-            None
-            if n not in inputs
-            else moved[n]
-            if n in self.function.arrays
-            else moved[n].reshape(())
-            for n in self.names
-        ]
 
-    def _names_of_gradient(self) -> list[str]:
-        """The parameters of the joint sweep, cotangents as ``x bar``."""
-        return [*parameters(self.function), *[f"{n} bar" for n in self._with_derivatives]]
+def _renamed(derivatives: Mapping[str, Any]) -> dict[str, Any]:
+    """Derivatives of ``x`` by the name ``x'``."""
+    return {f"{name}'": value for name, value in derivatives.items()}

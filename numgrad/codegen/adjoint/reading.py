@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,8 @@ from numgrad.codegen.adjoint.scopes import (
     rotated_names,
     scope_of,
 )
+from numgrad.codegen.adjoint.sharing import stale_copy
+from numgrad.codegen.adjoint.statements import NoTurns
 from numgrad.codegen.adjoint.values import (
     ArrayExpression,
     ArrayView,
@@ -58,11 +60,13 @@ class FunctionReader(LoopReader):
         kinds: Sequence[Kind],
         written: WrittenParameters,
         operations: Operations,
+        unturned: Collection[tuple[Any, str]] = (),
     ) -> None:
         super().__init__(operations)
         self.scopes.append(scope)
         self.is_generated = hasattr(scope.function, TEXT)
-        scope.rotated = rotated_names(scope.tree.body)
+        self.unturned = unturned
+        scope.rotated = self._rotated(scope)
         own = _own_names(scope.parameters)
         self.written = frozenset(own[name] for name in written.names)
         self.reserved = set(own.values()) | {f"result{k}" for k in range(100)}
@@ -95,9 +99,14 @@ class FunctionReader(LoopReader):
         )  # fmt: skip
         self._check_writes(scope)
         number(self.result)
-        self._check_reshaped()
+        self._check_copies(scope)
 
     # ---------------------------------------------------------------------- start and end
+
+    def _rotated(self, scope: Scope) -> dict[str, str]:
+        """The names of a function that take turns, with one of each set."""
+        names = rotated_names(scope.tree.body)
+        return {n: g for n, g in names.items() if (scope.function, g) not in self.unturned}
 
     def _made_output(
         self, name: str, user: str, declaration: OutputLike, env: dict[str, Any]
@@ -184,33 +193,26 @@ class FunctionReader(LoopReader):
         for s in walk(self.top):
             if not isinstance(s, Store):
                 continue
-            if self.arrays[s.array].role == "argument" and s.array not in self.written:
-                node = ast.Pass()
-                node.lineno = s.line or 1
-                scope.refuse(node, f"{s.array} is overwritten", f'declare it: writes="{s.array}"')
-            if isinstance(s, Store) and self.arrays[s.array].role == "constant":
-                node = ast.Pass()
-                node.lineno = s.line or 1
-                scope.refuse(node, f"{s.array} is captured and overwritten", "pass it as argument")
+            role = self.arrays[s.array].role
+            if role == "argument" and s.array not in self.written:
+                remedy = f'declare it: writes="{s.array}"'
+                scope.refuse(s.line or 1, f"{s.array} is overwritten", remedy)
+            if role == "constant":
+                problem = f"{s.array} is captured and overwritten"
+                scope.refuse(s.line or 1, problem, "pass it as argument")
 
     # -------------------------------------------------------------------------------- functions
 
-    def _check_reshaped(self) -> None:
-        """Refuse to write to an array, or its copy, whose elements NumPy would share."""
-        statements = list(walk(self.top))
-        for copy, source, node in self.reshaped:
-            made = next(
-                (s for s in statements if isinstance(s, Allocate) and s.array == copy), None
-            )
-            if made is None:  # in a loop that was read again
-                continue
-            stores = [s for s in statements if isinstance(s, Store)]
-            loads = [s for s in statements if isinstance(s, Load) and s.array == copy]
-            changed = [s for s in stores if s.array == source and s.place > made.place]
-            stale = any(_may_follow(load, store, made) for load in loads for store in changed)
-            if stale or sum(s.array == copy for s in stores) > 1:
-                self.refuse(node, f"{ast.unparse(node)} shares elements with {source}, and one of "
-                            "them is overwritten", "copy it, as x.copy().reshape(...)")  # fmt: skip
+    def _check_copies(self, scope: Scope) -> None:
+        """Refuse what differs from NumPy where that has one array: Note [Shared copies]."""
+        stale = stale_copy(self.top, self.copies, self.arrays)
+        if stale is None:
+            return
+        copy, store = stale
+        label, source = copy.label, str(copy.source).rstrip("_0123456789")
+        what = f"{label} may share elements" + ("" if source == label else f" with {source}")
+        remedy = f"assign to elements, as {label}[:] = ..., or copy it, {label}.copy()"
+        scope.refuse(store.line or 1, f"{what}, and one of them is overwritten", remedy)
 
     def inline(self, node: Any, function: Any, arguments: Sequence[Any]) -> Any:
         scope = scope_of(getattr(function, "__kernel__", None) or function)
@@ -251,7 +253,7 @@ class FunctionReader(LoopReader):
 
     def inlined(self, scope: Scope, env: dict[str, Any]) -> Any:
         check_statements(scope)
-        scope.rotated = rotated_names(scope.tree.body)
+        scope.rotated = self._rotated(scope)
         return self._run(without_exits(scope.statements, scope.refuse), scope, env)
 
     def _run(self, body: list[ast.stmt], scope: Scope, env: dict[str, Any]) -> Any:
@@ -293,12 +295,6 @@ class FunctionReader(LoopReader):
         return self._run(without_exits(body, scope.refuse), scope, inner)
 
 
-def _may_follow(load: Load, store: Store, made: Allocate) -> bool:
-    """Whether an element may be read after another is written, and the array not made again."""
-    around = set(load.home.loops()) & set(store.home.loops())
-    return load.place > store.place or bool(around - set(made.home.loops()))
-
-
 def _own_names(parameters: Sequence[str]) -> dict[str, str]:
     """Names of parameters in programs, by the user's."""
     own: dict[str, str] = {}
@@ -331,7 +327,13 @@ def read_function(
     NumgradKernelError
         If something in it is not of the language of kernels.
     """
-    try:
-        return FunctionReader(scope, kinds, written, operations).result
-    except RecursionError as error:
-        raise NumgradKernelError(f"{scope.name}: is nested too deep; write it in parts") from error
+    unturned: set[tuple[Any, str]] = set()
+    while True:
+        try:
+            return FunctionReader(scope, kinds, written, operations, unturned).result
+        except NoTurns as again:
+            unturned.add((again.function, again.group))
+        except RecursionError as error:
+            raise NumgradKernelError(
+                f"{scope.name}: is nested too deep; write it in parts"
+            ) from error

@@ -184,6 +184,7 @@ def report_of(
     scope: Scope,
     texts: Mapping[str, Text],
     split: SplitProgram | None,
+    is_fused: bool,
     kept_bytes: int | None = None,
 ) -> KernelReport:
     """The report of a function's backward sweep, of programs by name, and of split mode."""
@@ -224,7 +225,7 @@ def report_of(
                     tuple(loop.sums),
                 )
             )
-    form = "fused" if backward.fused else "joint" if split is None else "split"
+    form = "fused" if is_fused else "joint" if split is None else "split"
     held = () if split is None else split.held
     scalar = {
         LoopWithoutVectors(lines[word][variable], word, obstacle): None
@@ -247,7 +248,7 @@ def report_of(
 
 def kept_bytes(split: SplitProgram, given: Mapping[str, Any]) -> int | None:
     """The bytes that a gradient in split mode keeps in a call, with those of a segment or so."""
-    total = split.new_state(given).nbytes
+    total = split.nbytes(given)
     tapes, lengths = split.backward.tapes, split.lengths
     for name, loop in tapes.loops.items():
         root = tapes.root(loop)

@@ -61,12 +61,12 @@ class Scope:
         return [s for s in self.tree.body if not is_docstring(s)]
 
     def refuse(self, node: Any, problem: str, remedy: str) -> NoReturn:
-        """Raise for a node of the syntax."""
+        """Raise for a node of the syntax, or a number of a line."""
         raise NumgradKernelError(f"{self.name}: {problem}, {self.line(node)}; {remedy}")
 
     def line(self, node: Any) -> str:
-        """Where a node of the syntax is in the user's file."""
-        line = getattr(node, "lineno", 1) + self.first - 1
+        """Where a node of the syntax, or a line of the text, is in the user's file."""
+        line = (node if isinstance(node, int) else getattr(node, "lineno", 1)) + self.first - 1
         return f"line {line} of {self.file}" if self.file else f"line {line}"
 
 

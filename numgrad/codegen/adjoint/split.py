@@ -60,17 +60,28 @@ class ForwardState:
         The parameters that the forward sweep ran for.
     arrays
         Tapes, local arrays, and scalars by dtype, in the order of the texts.
-    unit
-        The arrays are gradients by the inputs, of a result of 1: Note [Fused sweeps] in ``fused``.
     """
 
     inputs: tuple[str, ...]
     arrays: tuple[np.ndarray, ...] = field(repr=False)
-    unit: bool = False
 
-    @property
-    def nbytes(self) -> int:
-        return sum(a.nbytes for a in self.arrays)
+
+@dataclass(frozen=True)
+class UnitGradients:
+    """The gradients of a result of 1, as a fused sweep has given them.
+
+    The first backward sweep takes the arrays, which become its result; another one runs again.
+    """
+
+    inputs: tuple[str, ...]
+    _arrays: list[tuple[np.ndarray, ...]] = field(repr=False)
+
+    def take(self) -> tuple[np.ndarray, ...] | None:
+        """The gradients, of which there is one owner; None if another call has them."""
+        try:
+            return self._arrays.pop()
+        except IndexError:
+            return None
 
 
 class AugmentedForward(ForwardSweep):
@@ -237,7 +248,22 @@ class SplitProgram:
 
     def new_state(self, given: Mapping[str, Any]) -> ForwardState:
         """Room for the state of a call."""
-        arrays: list[np.ndarray] = []
+        makers = [
+            *["empty" for _ in self.tapes],
+            *[self._made[name].maker for name in self.locals],
+            *["zeros" for _ in self.kept],
+        ]
+        pairs = zip(makers, self._layout(given), strict=True)
+        arrays = tuple([getattr(np, maker)(*layout) for maker, layout in pairs])
+        return ForwardState(self.inputs, arrays)
+
+    def nbytes(self, given: Mapping[str, Any]) -> int:
+        """The bytes of the state of a call."""
+        return sum(prod(shape) * dtype.itemsize for shape, dtype in self._layout(given))
+
+    def _layout(self, given: Mapping[str, Any]) -> list[tuple[tuple[int, ...], np.dtype]]:
+        """The shape and dtype of each array of the state."""
+        layout: list[tuple[tuple[int, ...], np.dtype]] = []
         tapes = self.backward.tapes
         for name in self.tapes:
             loop = tapes.loops[name]
@@ -246,13 +272,13 @@ class SplitProgram:
                 length = max(0, int(self.lengths.value(loop.at_most, given)))
             else:
                 length = prod(self._trips(one, given) for one in tapes.chain(loop))
-            arrays.append(np.empty(length, self.function.dtypes[name]))
+            layout.append(((length,), self.function.dtypes[name]))
         for name in self.locals:
-            s = self._made[name]
-            shape = [max(0, int(self.lengths.value(n, given))) for n in s.shape]
-            arrays.append(getattr(np, s.maker)(shape, self.function.arrays[name].dtype))
-        arrays += [np.zeros(len(names), dtype) for dtype, names in self.kept.values()]
-        return ForwardState(self.inputs, tuple(arrays))
+            lengths = [int(self.lengths.value(n, given)) for n in self._made[name].shape]
+            shape = tuple([max(0, n) for n in lengths])
+            layout.append((shape, self.function.arrays[name].dtype))
+        layout += [((len(names),), dtype) for dtype, names in self.kept.values()]
+        return layout
 
     def _trips(self, loop: KernelLoop, given: Mapping[str, Any]) -> int:
         bounds = [int(self.lengths.value(n, given)) for n in (loop.low, loop.high, loop.step)]

@@ -10,15 +10,15 @@ was an argument is copied in at the start and, if it is overwritten, out at the 
 Note [Arrays made anew]
 -----------------------
 A name that each iteration gives a new array of the same shape, as ``x = x + dt * v``, is one array
-that iterations overwrite: a copy made before the loop. This is the same as long as no other name
-stands for the old or the new array, which is checked.
+that iterations overwrite: a copy made before the loop. So is one that the sides of a branch give
+different arrays. Note [Shared copies] in ``sharing`` says when that is not the same.
 """
 
 from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,14 @@ class ReadAgain(Exception):
     def __init__(self, name: str, reason: str, dtype: np.dtype | None = None) -> None:
         super().__init__(name)
         self.name, self.reason, self.dtype = name, reason, dtype
+
+
+class NoTurns(Exception):
+    """Names do not just take turns, so the function is read again: Note [Arrays made anew]."""
+
+    def __init__(self, function: Any, group: str) -> None:
+        super().__init__(group)
+        self.function, self.group = function, group
 
 
 class StatementReader(CallReader):
@@ -177,7 +185,7 @@ class StatementReader(CallReader):
             if not isinstance(value, Items) or len(value) != len(target.elts):
                 self.refuse(node, f"unpacking in {ast.unparse(node)}", "unpack shapes and tuples")
             if any(self._writes(part) for part in target.elts[:-1]):
-                value = self.computed(value, node)
+                value = self.computed(self._apart(value, target, node), node)
             for part, item in zip(target.elts, value, strict=True):
                 self.assign(part, item, env, node)
             return
@@ -194,6 +202,23 @@ class StatementReader(CallReader):
     def _writes(self, target: ast.expr) -> bool:
         """Whether an assignment changes memory that is there."""
         return not isinstance(target, ast.Name) or (len(self.scopes), target.id) in self.storages
+
+    def _apart(self, items: Items, target: ast.Tuple | ast.List, node: Any) -> Items:
+        """Several values, with copies of arrays of iterations that an assignment gives new ones."""
+        names = [n.id for n in target.elts if isinstance(n, ast.Name)]
+        storages = [self.storages.get((len(self.scopes), name)) for name in names]
+        values = list(items)
+        for k, (item, part) in enumerate(zip(items, target.elts, strict=True)):
+            own = storages[names.index(part.id)] if isinstance(part, ast.Name) else None
+            if any(_shares(item, s.array) for s in storages if s is not None and s is not own):
+                values[k] = self._own_copy(ast.unparse(part), item, node)
+        return type(items)(values)
+
+    def _own_copy(self, name: str, view: ArrayView, node: Any) -> ArrayView:
+        """An array of its own for what is one in NumPy: Note [Shared copies] in ``sharing``."""
+        own = self.allocated(name, self.copy_of(view)._replace(content=None), node)
+        self.give(own, view, name, node)
+        return own
 
     def computed(self, items: Items, node: Any) -> Items:
         """Several values, with the elements of arrays computed before anything is assigned."""
@@ -278,51 +303,47 @@ class StatementReader(CallReader):
 
     def start_storage(self, name: str, env: dict[str, Any], node: Any) -> ArrayView:
         """Copy an array for the iterations that follow: Note [Arrays made anew]."""
-        self._check_alone(name, env[name], env, node)
-        view = self.allocated(name, self.copy_of(env[name]), node)
+        view = self._own_copy(name, env[name], node)
         self.storages[len(self.scopes), name] = view
         return view
-
-    def _check_alone(self, name: str, view: ArrayView, env: dict[str, Any], node: Any) -> None:
-        """Refuse an array that is changed here, or copied, and has a further name."""
-        array = self.arrays[view.array]
-        if array.role == "constant" or (
-            array.role == "argument" and view.array not in self.written
-        ):
-            return
-        for other, value in env.items():
-            if other != name and _shares(value, view.array):
-                self.refuse(node, f"{name} becomes another array in a loop, and {other} is the "
-                            "same array", "exchange arrays, or copy")  # fmt: skip
 
     def _put_in_storage(
         self, name: str, storage: ArrayView, value: Any, env: dict[str, Any], node: Any
     ) -> ArrayView:
         """Assign an array that iterations make anew: Note [Arrays made anew]."""
-        self._check_alone(name, storage, env, node)
-        if isinstance(value, ArrayView):
-            self._check_alone("", value, env | {name: None}, node)
+        for other in self.read_later():
+            if other != name and _shares(env.get(other), storage.array):
+                self._check_anew(other)
+                self.refuse(node, f"{name} becomes another array in a loop, and {other} is a part "
+                            "of it", "copy that")  # fmt: skip
         dtype = value.dtype if isinstance(value, Made) else self.element_dtype(value)
-        shape = tuple(value.shape)
-        if len(shape) != storage.ndim or dtype != self.element_dtype(storage):
-            self.refuse(node, f"{name} becomes an array of another dtype or rank in a loop",
-                        "use another name")  # fmt: skip
-        for one, other in zip(storage.shape, shape, strict=True):
+        problem = self._difference(storage, dtype, value.shape, node)
+        if problem is not None:
+            self.refuse(node, f"{name} becomes an array of another {problem} in a loop",
+                        "use another name, or assign to its elements")  # fmt: skip
+        content = value
+        if isinstance(value, Made):
+            content = value.content if value.content is not None else 0
+        if value is not storage and not (isinstance(value, Made) and value.maker == "empty"
+                                         and value.content is None):  # fmt: skip
+            self.give(storage, content, name, node)
+        return storage
+
+    def _difference(
+        self, view: ArrayView, dtype: np.dtype, shape: Sequence[Value], node: Any
+    ) -> str | None:
+        """In what an array is not like another one, or None; calls check lengths that they know."""
+        if len(shape) != view.ndim or dtype != self.element_dtype(view):
+            return "dtype or rank"
+        for one, other in zip(view.shape, shape, strict=True):
             if one == other:
                 continue
             known = self.follows_from_arguments(one) and self.follows_from_arguments(other)
             before = len(self.checks)
             self.check_lengths(one, other, node)
             if not known or len(self.checks) == before:
-                self.refuse(node, f"{name} becomes an array of another length in a loop",
-                            "use another name, or assign to its elements")  # fmt: skip
-        content = value
-        if isinstance(value, Made):
-            content = value.content if value.content is not None else 0
-        if value is not storage and not (isinstance(value, Made) and value.maker == "empty"
-                                         and value.content is None):  # fmt: skip
-            self.fill(storage, content, node)
-        return storage
+                return "length"
+        return None
 
     def _raises(self, node: ast.If, condition: Value, env: dict[str, Any]) -> bool:
         """Read a branch of which one side is an error; whether it is one."""
@@ -398,54 +419,85 @@ class StatementReader(CallReader):
             envs.append(inner)
             blocks.append(self.block)
         self.block = before
-        pairs: list[tuple[str, Any, Any]] = []
-        read_later: set[str] | None = set() if self.is_generated else None
-        views: dict[str, ArrayView] = {}
-        for name in sorted(set(envs[0]) | set(envs[1])):
-            then, other = envs[0].get(name), envs[1].get(name)
-            if _take_turns(then, other):
-                views[name] = then
-                pairs.append((name, then.index[0], other.index[0]))
-                continue
-            if isinstance(then, ArrayView | Items) or isinstance(other, ArrayView | Items):
-                same = then is other or then == other
-                if isinstance(then, ArrayView):
-                    same = then.same_as(other)
-                    if not same and isinstance(other, ArrayView):
-                        self._check_anew(name)
-                env[name] = then if same else None
-                continue
-            if then is other or (then == other and type(then) is type(other)):
-                env[name] = then
-                continue
-            if not isinstance(then, SCALARS) and not isinstance(other, SCALARS):
-                env[name] = None
-                continue
-            if not isinstance(then, SCALARS) or not isinstance(other, SCALARS):
-                # set on one side only: of any value on the other
-                later = read_later if read_later is not None else self.read_later()
-                read_later = later
-                if not self.is_generated and name not in later:
-                    env[name] = None
-                    continue
-                known: Any = then if isinstance(then, SCALARS) else other
-                zero = self.unset(self.dtype_of(known))
-                then, other = (known, zero) if known is then else (zero, known)
-            pairs.append((name, then, other))
-        joined = self.joined(blocks, pairs)
-        for (name, *_), (label, *_) in zip(pairs, joined, strict=True):
-            if name in views:
-                view = views[name]
-                env[name] = ArrayView(
-                    view.array, [label, *view.index[1:]], view.order, rotates=True
-                )
-            else:
-                env[name] = label
+        sides = _Sides(node, blocks)
+        ends = {
+            name: self._joining(name, envs[0].get(name), envs[1].get(name), sides)
+            for name in sorted(set(envs[0]) | set(envs[1]))
+        }
+        joined = self.joined(blocks, sides.pairs)
+        labels = [label for label, *_ in joined]
+        env |= {name: end(labels) for name, end in ends.items()}
         self.emit(KernelBranch(condition, blocks[0], blocks[1], joined))
+
+    def _joining(
+        self, name: str, then: Any, other: Any, sides: _Sides
+    ) -> Callable[[Sequence[str]], Any]:
+        """What gives the value of a name after a branch, for the names of joined scalars."""
+        if isinstance(then, ArrayView):
+            if then.same_as(other):
+                return lambda _: then
+            if then.takes_turns_with(other):
+                place = sides.pair(name, then.index[0], other.index[0])
+                rest, order = then.index[1:], then.order
+                return lambda labels: ArrayView(
+                    then.array, [labels[place], *rest], order, rotates=True
+                )
+            if isinstance(other, ArrayView):
+                self._check_anew(name)
+                if name in self.read_later():
+                    view = self._joined_arrays(name, then, other, sides)
+                    return lambda _: view
+        elif isinstance(then, Items) and isinstance(other, Items) and len(then) == len(other):
+            parts = [self._joining(name, a, b, sides) for a, b in zip(then, other, strict=True)]
+            return lambda labels: type(then)(part(labels) for part in parts)
+        elif then is other or (then == other and type(then) is type(other)):
+            return lambda _: then
+        numbers = [v for v in (then, other) if isinstance(v, SCALARS)]
+        if (
+            not numbers
+            or isinstance(then, ArrayView | Items)
+            or isinstance(other, ArrayView | Items)
+        ):
+            return lambda _: None
+        if len(numbers) == 1:  # set on one side only: of any value on the other
+            if not self.is_generated and name not in self.read_later():
+                return lambda _: None
+            zero = self.unset(self.dtype_of(numbers[0]))
+            then, other = (then, zero) if numbers[0] is then else (zero, other)
+        place = sides.pair(name, then, other)
+        return lambda labels: labels[place]
+
+    def _joined_arrays(
+        self, name: str, then: ArrayView, other: ArrayView, sides: _Sides
+    ) -> ArrayView:
+        """An array for those that the sides of a branch give a name: Note [Arrays made anew]."""
+        before = self.block
+        shapes = [v.shape for v in (then, other) if all(map(self._is_known, v.shape))]
+        if not shapes:
+            self.refuse(sides.node, f"{name} is an array whose length is computed in the branch",
+                        "make it before the branch, and assign to its elements")  # fmt: skip
+        dtype = self.element_dtype(then)
+        view = self.allocated(name, Made("empty", dtype, shapes[0]), sides.node)
+        for block, value in zip(sides.blocks, (then, other), strict=True):
+            problem = self._difference(view, self.element_dtype(value), value.shape, sides.node)
+            if problem is not None:
+                self.refuse(sides.node, f"{name} is an array of another {problem} in each branch",
+                            "use another name in each, or assign to elements")  # fmt: skip
+            self.block = block
+            self.give(view, value, name, sides.node)
+            self.block = before
+        return view
+
+    def _is_known(self, value: Value) -> bool:
+        """Whether an integer is known in the block that is read."""
+        homes = [
+            self.arrays[n].home if n in self.arrays else self.homes[n] for n in names_in(value)
+        ]
+        return all(home is None or self.block.is_within(home) for home in homes)
 
     def _turning(self, group: str, name: str, made: Made, node: Any) -> ArrayView:
         """A place among arrays that take turns, for an array that is made."""
-        key = (id(self.scopes[-1]), group)
+        key = (self.scopes[-1], group)
         buffer = self.buffers.get(key)
         if buffer is None or buffer.home is not self.block:
             view = self.allocated(
@@ -454,12 +506,12 @@ class StatementReader(CallReader):
             statement = self.block.statements[-1]
             assert isinstance(statement, Allocate)
             buffer = self.buffers[key] = statement
+            self.turning[buffer.array] = key
             count = 1
         else:
             array = self.arrays[buffer.array]
             if made.dtype != array.dtype or len(made.shape) != array.ndim - 1:
-                self.refuse(node, f"{name} takes turns with an array of another dtype or rank",
-                            "make them alike")  # fmt: skip
+                raise NoTurns(self.scopes[-1].function, group)
             for own, other in zip(made.shape, buffer.shape[1:], strict=True):
                 if own != other:
                     equal = Expression("==", (own, other))
@@ -480,11 +532,23 @@ class StatementReader(CallReader):
         return view
 
 
-def _take_turns(one: Any, other: Any) -> bool:
-    """Whether two values are different arrays of a set that takes turns."""
-    if not isinstance(one, ArrayView) or not isinstance(other, ArrayView) or one.same_as(other):
-        return False
-    return one.rotates and other.rotates and one.array == other.array
+class _Sides:
+    """The sides of a branch under reading.
+
+    Attributes
+    ----------
+    pairs
+        Scalars that are joined: what the user calls them, the value of each side.
+    """
+
+    def __init__(self, node: ast.If, blocks: Sequence[Block]) -> None:
+        self.node, self.blocks = node, blocks
+        self.pairs: list[tuple[str, Value, Value]] = []
+
+    def pair(self, name: str, then: Any, other: Any) -> int:
+        """Add a pair; its number."""
+        self.pairs.append((name, then, other))
+        return len(self.pairs) - 1
 
 
 def _shares(value: Any, array: str) -> bool:

@@ -96,6 +96,16 @@ class ArrayView:
         own, place = self.index[0], other.index[0]
         return isinstance(own, int) and isinstance(place, int) and own != place
 
+    def takes_turns_with(self, other: Any) -> bool:
+        """Whether another value is one of the arrays that this one takes turns with, all of it."""
+        if not (isinstance(other, ArrayView) and self.rotates and other.rotates):
+            return False
+        return (self.array, self.index[1:], self.order) == (
+            other.array,
+            other.index[1:],
+            other.order,
+        )
+
     def same_as(self, other: Any) -> bool:
         """Whether this is the same part of the same array."""
         return isinstance(other, ArrayView) and (self.array, self.index, self.order) == (
@@ -108,13 +118,22 @@ class ArrayView:
 class ArrayExpression:
     """An expression of whole arrays: a shape, and what writes one element of it.
 
-    ``reads`` are the arrays that it reads.
+    Attributes
+    ----------
+    reads
+        The arrays that it reads.
+    loops
+        Whether an element takes a loop, so that none is computed twice.
     """
 
     def __init__(
-        self, shape: tuple[Value, ...], at: Callable[[Sequence[Value]], Value], reads: set[str]
+        self,
+        shape: tuple[Value, ...],
+        at: Callable[[Sequence[Value]], Value],
+        reads: set[str],
+        loops: bool = False,
     ) -> None:
-        self.shape, self.at, self.reads = shape, at, reads
+        self.shape, self.at, self.reads, self.loops = shape, at, reads, loops
 
     @property
     def ndim(self) -> int:

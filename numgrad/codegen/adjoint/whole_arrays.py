@@ -21,6 +21,7 @@ from numgrad.codegen.adjoint.representation import (
     Store,
     Value,
 )
+from numgrad.codegen.adjoint.sharing import SharedCopy
 from numgrad.codegen.adjoint.values import (
     ArrayExpression,
     ArrayView,
@@ -42,11 +43,18 @@ class ArrayEmitter(StatementEmitter):
         return ArrayView(array, [IndexSpan(0, length) for length in lengths])
 
     def by_elements(
-        self, apply: Callable[..., Value], operands: Sequence[Any], node: Any
+        self,
+        apply: Callable[..., Value],
+        operands: Sequence[Any],
+        node: Any,
+        loops: bool = False,
     ) -> ArrayExpression:
-        """An operation on each element of arrays and numbers."""
+        """An operation on each element of arrays and numbers; ``loops`` if it takes a loop."""
         arrays = [o for o in operands if isinstance(o, ArrayView | ArrayExpression)]
         longest = max(arrays, key=lambda a: a.ndim)
+        operands = [self._once(o, longest.shape, node) for o in operands]
+        arrays = [o for o in operands if isinstance(o, ArrayView | ArrayExpression)]
+        loops = loops or any(isinstance(a, ArrayExpression) and a.loops for a in arrays)
         reads: set[str] = set()
         for a in arrays:
             reads |= {a.array} if isinstance(a, ArrayView) else a.reads
@@ -61,7 +69,17 @@ class ArrayEmitter(StatementEmitter):
                     shape[axis] = length
                 elif length != 1:
                     self.check_lengths(shape[axis], length, node)
-        return ArrayExpression(tuple(shape), at, reads)
+        return ArrayExpression(tuple(shape), at, reads, loops)
+
+    def _once(self, content: Any, shape: Sequence[Value], node: Any) -> Any:
+        """An expression, in an array if its elements take loops and would be computed again."""
+        if not isinstance(content, ArrayExpression) or not content.loops:
+            return content
+        own = shape[len(shape) - content.ndim :]
+        repeats = any(a == 1 and b != 1 for a, b in zip(content.shape, own, strict=True))
+        if content.ndim == len(shape) and not repeats:
+            return content
+        return self.stored(content, node)
 
     def check_lengths(self, one: Value, other: Value, node: Any) -> None:
         """Have calls raise where two axes differ in length, unless it is in a branch."""
@@ -155,7 +173,7 @@ class ArrayEmitter(StatementEmitter):
         name = safe_name(stem)
         while name in self.arrays or name in self.dtypes or name in self.reserved:
             self.count += 1
-            name = f"{stem.rstrip('_0123456789') or 'v'}_{self.count}"
+            name = f"{safe_name(stem).rstrip('_0123456789') or 'v'}_{self.count}"
         grows = made.maker == "growing"
         shape = () if grows else tuple(made.shape)
         self.arrays[name] = KernelArray(
@@ -163,11 +181,22 @@ class ArrayEmitter(StatementEmitter):
         )
         self.emit(Allocate(name, made.maker, tuple(made.shape)))
         view = self.whole_view(name)
-        if made.content is not None:
-            self.fill(view, made.content, node)
         if isinstance(made.content, Reshaped):
-            self.reshaped.append((name, made.content.source, node))
+            label = ast.unparse(node) if stem == "part" else stem
+            self.give(view, made.content, label, node)
+        elif made.content is not None:
+            self.fill(view, made.content, node)
         return view
+
+    def give(self, view: ArrayView, content: Any, label: str, node: Any) -> None:
+        """Let a copy be another array: Note [Shared copies] in ``sharing``."""
+        source = None
+        if isinstance(content, ArrayView | Reshaped):
+            source = content.array if isinstance(content, ArrayView) else content.source
+        begin = len(self.block.statements)
+        self.fill(view, content, node)
+        filled = self.block.statements[begin:]
+        self.copies.append(SharedCopy(view.array, source, filled, label))
 
     def fill(self, view: ArrayView, content: Any, node: Any) -> None:
         """``view[...] = content``, by loops."""
@@ -187,6 +216,7 @@ class ArrayEmitter(StatementEmitter):
             content = self.stored(self.elements(content), node)
         if isinstance(content, ArrayView | ArrayExpression):
             self.check_fits(content, view.shape, node)
+        content = self._once(content, view.shape, node)
         before, places = self.block, []
         for length in view.shape:
             places.append(self.open_loop(length).variable)

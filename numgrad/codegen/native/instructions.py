@@ -23,11 +23,13 @@ from numgrad.codegen.native.values import (
     INT32,
     INT64,
     Array,
+    Known,
     Lanes,
     NotVector,
     Number,
     constant,
     in_lanes,
+    integer,
     kind_of,
     scalar_type,
     vector_type,
@@ -215,6 +217,24 @@ def _element(
     number, count = (int(s.literal) for s in scope)
     metadata = body.f.scope(number, count)
     return memory.at_address(body.f, dtype, at, index, ("scope", number), metadata)
+
+
+@_instruction("partial_sums")
+def _partial_sums(body: Any, count: Number, like: Number | Array) -> Array:
+    return body.allocate([count, Known(like.dtype)], zero=False)
+
+
+@_instruction("chunk_of")
+def _chunk_of(body: InstructionContext, whole: Array, sums: Array, chunk: Number) -> Array:
+    f = body.f
+    offset = do.binary(f, "*", do.binary(f, "-", chunk, integer(1)), integer(whole.dtype.itemsize))
+    for length in whole.shape:
+        offset = do.binary(f, "*", offset, length)
+    own = f.pure(f"getelementptr i8, ptr {sums.data}, i64 {offset.part}")
+    first = do.compare(f, "<", chunk, integer(1))
+    data = f.pure(f"select i1 {first.part}, ptr {whole.data}, ptr {own}")
+    roots = [a.root if isinstance(a.root, frozenset) else {a.root} for a in (whole, sums)]
+    return Array(whole.dtype, data, whole.shape, None, frozenset().union(*roots))
 
 
 @_instruction("no_inline")

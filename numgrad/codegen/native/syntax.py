@@ -178,6 +178,7 @@ def read_first(statements: Sequence[ast.stmt], before: Set[str] = frozenset()) -
         if isinstance(statement, ast.For):
             names |= reads(statement.iter) - known
             names |= read_first(statement.body, known | _written(statement.target))
+            names |= read_first(statement.orelse, known)
         elif isinstance(statement, ast.If | ast.While):
             names |= reads(statement.test) - known
             names |= read_first(statement.body, known) | read_first(statement.orelse, known)

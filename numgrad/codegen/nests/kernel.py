@@ -359,15 +359,22 @@ def _rows(numbers: Sequence[int], size: str, dtype: np.dtype) -> list[str]:
 def arrange(
     terms: Terms, stored: Sequence[Term], exported: Collection[int], tiled: bool = False
 ) -> tuple[Bodies, list[Statement], list[Item]]:
-    """Statements and loops for stored terms, more of which are stored where that saves work."""
+    """Statements and loops for stored terms, more of which are stored where that saves work.
+
+    A term that nothing reads in the end has no statement, but remains one that is read from memory:
+    small arrays are computed whole where only some of their elements are used.
+    """
     hint = terms.sizes.hint_of
-    chosen = list(stored)
+    known = list(stored)
+    chosen, needed = known, set[int]()
     while True:
-        statements, loops = make_statements(chosen, hint)
-        bodies = Bodies(chosen)
-        alive = alive_terms(statements, bodies, exported)
-        if len(alive) < len(chosen):
-            chosen = [t for t in chosen if t.number in alive]
+        statements, loops = make_statements(chosen, known, hint)
+        bodies = Bodies(known)
+        alive = alive_terms(statements, bodies, exported) | needed
+        numbers = {t.number for t in chosen}
+        if alive != numbers:
+            needed |= alive - numbers  # dropped before: not again, so that this ends
+            chosen = [t for t in known if t.number in alive]
             continue
         items = build(statements, bodies, loops)
         for item in items:
@@ -378,7 +385,7 @@ def arrange(
         more = _worth_keeping(bodies, items)
         if not more:
             return bodies, statements, items
-        chosen += more
+        known, chosen = known + more, chosen + more
 
 
 def _worth_keeping(bodies: Bodies, items: Sequence[Item]) -> list[Term]:

@@ -452,14 +452,16 @@ def align(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> None
 
 
 def make_statements(
-    stored: Iterable[terms.Term], hint: Callable[[Length], int]
+    stored: Sequence[terms.Term], known: Iterable[terms.Term], hint: Callable[[Length], int]
 ) -> tuple[list[Statement], Loops]:
-    """A statement for each stored term, those it reads first, with loops that belong together."""
-    stored = list(stored)
+    """A statement for each stored term, those it reads first, with loops that belong together.
+
+    What is ``known`` is read from memory, with a statement or without.
+    """
     wanted = {t.number for t in stored}
     ordered = [t for t in terms.reachable(stored) if t.number in wanted]
     loops = Loops(hint)
     small = small_terms(stored)
     statements = [Statement(t, loops.new, small=t.number in small) for t in ordered]
-    align(statements, Bodies(stored), loops)
+    align(statements, Bodies(known), loops)
     return statements, loops

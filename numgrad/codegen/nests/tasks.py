@@ -261,7 +261,8 @@ class StoredStatements(SourceWriter):
     ) -> None:
         super().__init__(bodies, {}, emitter, {})
         self.statements, self.items = statements, items
-        self.exported, self.terms = exported, bodies.stored
+        own = {s.term.number for s in statements}
+        self.exported, self.terms = exported, {n: t for n, t in bodies.stored.items() if n in own}
         self.blocks = Blocks()
         self.runs = runs(items)
         self.loops_of: dict[int, tuple[int, list[Loop]]] = {}
@@ -288,7 +289,7 @@ class StoredStatements(SourceWriter):
                 if symbol.args:
                     self._searched.add(symbol.detail[0])
         for number, term in self.bodies.terms.items():
-            if number not in self.terms:
+            if number not in self.bodies.stored:
                 self.outside[number] = term
                 memory = term.op == BUFFER or bool(term.shape)
                 name = f"a{number}" if memory else f"r{number}"

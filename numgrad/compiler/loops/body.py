@@ -33,8 +33,8 @@ from numgrad.compiler.graph.graph import (
     results_of,
     with_lengths,
 )
+from numgrad.compiler.graph.keys import graph_key
 from numgrad.compiler.passes import optimize
-from numgrad.compiler.passes.rewriting import graph_key
 from numgrad.compiler.run.program import compile_graph
 from numgrad.compiler.run.specialise import replay
 from numgrad.compiler.trace import tracer

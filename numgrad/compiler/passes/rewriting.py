@@ -18,7 +18,8 @@ from numgrad.compiler.graph.graph import (
     TracedNode,
     Value,
 )
-from numgrad.compiler.graph.sizes import Size, Sizes, same, same_shape
+from numgrad.compiler.graph.keys import node_key
+from numgrad.compiler.graph.sizes import same, same_shape
 from numgrad.core.op import OPS, Op
 
 Rule = Callable[["Rewriting", TracedNode], Value | Sequence[Value] | None]
@@ -195,10 +196,6 @@ def joint_shape(values: Sequence[Value], shape: Shape) -> Shape:
     return tuple(joint)
 
 
-_COMMUTATIVE = ("add", "multiply", "equal", "not_equal")
-"""Whose result has the same bits for operands in either order, NaNs apart."""
-
-
 def join_common(graph: Graph) -> int:
     """Compute equal nodes once. Calls stay apart: they may have effects."""
     known: dict[tuple, TracedNode] = {}
@@ -207,7 +204,7 @@ def join_common(graph: Graph) -> int:
     def rule(to: Rewriting, node: TracedNode) -> tuple[Value, ...] | None:
         item = node
         if node.op not in (INPUT, CALL):
-            item = known.setdefault(_key(graph.sizes, node, numbers), node)
+            item = known.setdefault(node_key(graph.sizes, node, numbers), node)
         if item is not node:
             return item.outputs
         for value in node.outputs:
@@ -215,50 +212,3 @@ def join_common(graph: Graph) -> int:
         return None
 
     return rewrite(graph, rule)
-
-
-def _key(sizes: Sizes, node: TracedNode, numbers: dict[Value, int]) -> tuple:
-    inputs = [numbers[v] for v in node.inputs]
-    if node.name in _COMMUTATIVE:
-        inputs.sort()
-    params: Any = ()
-    if node.op == CONSTANT:  # -0.0 is not 0.0
-        (value,) = node.outputs
-        params = np.asarray(node.params["value"], value.dtype).tobytes()
-    elif node.params:
-        params = tuple([(name, _frozen(sizes, v)) for name, v in sorted(node.params.items())])
-    results = [x for v in node.outputs for x in (v.dtype, v.weak)]
-    return node.name, params, *inputs, *results
-
-
-def graph_key(graph: Graph) -> tuple:
-    """A key that is the same for graphs that compute the same things in the same order."""
-    sizes = graph.sizes
-    numbers: dict[Value, int] = {}
-    results: list[Any] = [id(sizes)]
-    for value in graph.inputs:
-        numbers[value] = len(numbers)
-        results.append((_frozen(sizes, value.shape), value.dtype, value.weak))
-    for node in graph.nodes:
-        if node.op != INPUT:
-            shapes = _frozen(sizes, [v.shape for v in node.outputs])
-            results.append((id(node) if node.op == CALL else _key(sizes, node, numbers), shapes))
-            for value in node.outputs:
-                numbers[value] = len(numbers)
-    return *results, *(numbers[v] for v in graph.outputs)
-
-
-def _frozen(sizes: Sizes, value: Any) -> Any:
-    """A parameter as something to compare, of its type."""
-    if type(value) is int:
-        return value
-    if isinstance(value, Size):
-        return Size, sizes.known(value.terms)
-    if isinstance(value, tuple | list):
-        return tuple(_frozen(sizes, item) for item in value)
-    if isinstance(value, slice):
-        parts = (value.start, value.stop, value.step)
-        return "slice", *(_frozen(sizes, item) for item in parts)
-    if isinstance(value, int | float | complex | str | np.dtype | None):
-        return type(value), repr(value)
-    return object, getattr(value, "structure_key", None) or id(value)

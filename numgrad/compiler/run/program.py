@@ -55,6 +55,7 @@ from numgrad.codegen.nests.terms import (
 from numgrad.codegen.threads import MEMORY_NS
 from numgrad.compiler.graph import evaluate
 from numgrad.compiler.graph.graph import CALL, Graph
+from numgrad.compiler.graph.kernel_sweeps import hand_over_states
 from numgrad.compiler.graph.sizes import lengths_in
 from numgrad.compiler.lower.expand import Expansion
 from numgrad.compiler.lower.matrices import PRODUCTS
@@ -91,6 +92,7 @@ class KernelProgram:
     def __init__(self, graph: Graph, options: Options) -> None:
         self.graph, self.options = graph, options
         self.passes = optimize(graph, contract=options.contract)
+        hand_over_states(graph, graph.roots())
         self.expansion = Expansion(graph)
         self.steps: list[KernelStep | Segment] = []
         self._namespace: dict[str, Any] = {"empty": np.empty, "full": np.full, "array": np.array}

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from numgrad.compiler.graph.graph import CALL, CONSTANT, INPUT, SIZE, Graph, TracedNode, Value
+from numgrad.compiler.graph.kernel_sweeps import hand_over_states
 from numgrad.compiler.graph.sizes import Size, lengths_in
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import Op
@@ -52,10 +53,39 @@ class Cut:
 
 def cut(graph: Graph, inputs: Sequence[Value], gs: Sequence[Value], grads: Sequence[Value]) -> Cut:
     """Cut a graph that computes ``graph.outputs`` from ``inputs`` and ``grads`` from ``gs`` too."""
+    saved, notes = _saved(graph, gs, grads)
+    without = {v: ("input", k) for k, v in enumerate(inputs)}
+    without |= {v: ("cotangent", k) for k, v in enumerate(gs)} | dict.fromkeys(notes)
+    used_whole = _used(graph, without, grads)
+    whole = extract(graph, used_whole, grads)
+    if hand_over_states(graph, [*graph.roots(), *grads], asked=False):
+        saved, _ = _saved(graph, gs, grads)
+    known = set(saved)
+    saved += [value for value in notes if value not in known]
+    origins = {v: ("input", k) for k, v in enumerate(inputs)}
+    origins |= {v: ("cotangent", k) for k, v in enumerate(gs)}
+    origins |= {v: ("kept", k) for k, v in enumerate(saved)}
+    forward = extract(
+        graph, list(inputs), [*graph.outputs, *saved], graph.writes,
+        must_run_besides=_dependents(graph, gs),
+    )  # fmt: skip
+    forward.kept = len(saved)
+    used = _used(graph, origins, grads)
+    backward = extract(graph, used, grads)
+    return Cut(
+        forward, len(saved), backward, [origins[v] for v in used], whole,
+        [origins[v] for v in used_whole],
+    )  # fmt: skip
+
+
+def _saved(
+    graph: Graph, gs: Sequence[Value], grads: Sequence[Value]
+) -> tuple[list[Value], dict[Value, None]]:
+    """What is kept for the backward, and of that the auxiliaries, which formulas take as given."""
     backward_nodes = _dependents(graph, gs)
     variable_nodes = _dependents(graph, graph.inputs)
     saved: list[Value] = []
-    notes: dict[Value, None] = {}  # auxiliaries, which formulas take for constants
+    notes: dict[Value, None] = {}
 
     def visit(value: Value, visited: set[Value]) -> None:
         stack = [value]
@@ -78,24 +108,7 @@ def cut(graph: Graph, inputs: Sequence[Value], gs: Sequence[Value], grads: Seque
         visit(value, visited)
     # the whole: an auxiliary may be needed by what is recomputed there only
     notes.update(dict.fromkeys(value for value in ancestors(saved) if _is_note(value)))
-    known = set(saved)
-    saved += [value for value in notes if value not in known]
-    origins = {v: ("input", k) for k, v in enumerate(inputs)}
-    origins |= {v: ("cotangent", k) for k, v in enumerate(gs)}
-    origins |= {v: ("kept", k) for k, v in enumerate(saved)}
-    forward = extract(
-        graph, list(inputs), [*graph.outputs, *saved], graph.writes, must_run_besides=backward_nodes
-    )
-    forward.kept = len(saved)
-    used = _used(graph, origins, grads)
-    backward = extract(graph, used, grads)
-    without = {v: origin for v, origin in origins.items() if origin[0] != "kept" or v in notes}
-    used_whole = _used(graph, without, grads)
-    whole = extract(graph, used_whole, grads)
-    return Cut(
-        forward, len(saved), backward, [origins[v] for v in used], whole,
-        [origins[v] for v in used_whole],
-    )  # fmt: skip
+    return saved, notes
 
 
 def _dependents(graph: Graph, values: Sequence[Value]) -> set[TracedNode]:

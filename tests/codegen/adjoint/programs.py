@@ -6,7 +6,7 @@ import ast
 import linecache
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +81,20 @@ class Program:
             out = np.zeros(shape, dtype, order=str(layout))
         out[...] = values
         return out
+
+
+def covering(seeds: Iterable[int], constructs: Callable[[int], Collection[str]]) -> list[int]:
+    """Seeds in an order in which each has most of the constructs that none before it has.
+
+    Greedy set cover: a few at the front have nearly all that the whole list has.
+    """
+    uses = {seed: set(constructs(seed)) for seed in seeds}
+    missing = set().union(*uses.values())
+    order: list[int] = []
+    while missing:
+        order.append(max(uses, key=lambda seed: len(uses[seed] & missing)))
+        missing -= uses[order[-1]]
+    return [*order, *(seed for seed in uses if seed not in order)]
 
 
 def features(text: str) -> Counter[str]:

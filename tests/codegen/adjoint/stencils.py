@@ -34,6 +34,11 @@ class Stencil:
     steps: int
     dtype: str
     writes: tuple[str, ...]
+    arguments = ("u", "k", "w", "steps", "dt")
+
+    @property
+    def single(self) -> bool:
+        return self.dtype == "f4"
 
     def function(self) -> Callable[..., Any]:
         """The stencil as a Python function whose source can be read."""

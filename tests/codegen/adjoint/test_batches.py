@@ -9,7 +9,8 @@ from numba import prange
 import numgrad as ng
 from numgrad.codegen.adjoint import parallel
 from tests.codegen.adjoint.judge import tuple_of
-from tests.codegen.adjoint.test_drawn_programs import truth_of
+from tests.codegen.adjoint.programs import covering
+from tests.codegen.adjoint.test_drawn_programs import constructs_of_small, truth_of
 from tests.codegen.adjoint.writer import Writer
 
 RNG = np.random.default_rng(8)
@@ -34,6 +35,9 @@ def wave(x, w, a):
     return s, out
 
 
+WAVE = ng.kernel(wave)
+
+
 def close(seen, wanted, rtol=1e-12):
     for a, b in zip(tuple_of(seen), tuple_of(wanted), strict=True):
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=rtol, atol=1e-12)
@@ -51,7 +55,7 @@ def by_example(function, axes, *operands):
 
 @pytest.mark.parametrize("axes", [(0, None, 0), (None, 0, None), (0, 0, 0), (None, None, 0)])
 def test_values_and_derivatives_of_each_example(axes):
-    kernel = ng.kernel(wave)
+    kernel = WAVE
     given = (X if axes[0] == 0 else X[0], np.stack([W] * 6) if axes[1] == 0 else W,
              A if axes[2] == 0 else 0.7)  # fmt: skip
     close(ng.vmap(kernel, in_axes=axes)(*given), by_example(wave, axes, *given))
@@ -144,7 +148,8 @@ def test_arrays_of_four_axes():
     close(ng.vmap(ng.grad(kernel))(x), by_example(ng.grad(kernel), (0,), x))
 
 
-@pytest.mark.parametrize("seed", range(40, 52))
+@pytest.mark.slow(cases=5)
+@pytest.mark.parametrize("seed", covering(range(40, 52), constructs_of_small))
 def test_drawn_programs(seed):
     program = Writer(seed, True).write()
     drawn = truth_of(program)

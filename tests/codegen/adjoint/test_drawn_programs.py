@@ -8,22 +8,22 @@ import pytest
 import numgrad as ng
 from tests.codegen.adjoint import hyperdual
 from tests.codegen.adjoint.judge import exact, judge
-from tests.codegen.adjoint.programs import Program, features
+from tests.codegen.adjoint.programs import Program, covering, features
+from tests.codegen.adjoint.stencils import Stencil
 from tests.codegen.adjoint.writer import Writer
 
-FEW = 24
 MANY = 2000
 
 
-def truth_of(program: Program):
+def truth_of(program: Program | Stencil):
     """A program as function, arguments, exact derivatives along a direction; None near a tie."""
     function = program.function()
     written = [program.arguments.index(name) for name in program.writes]
     for attempt in range(3):
         arguments = program.draw(attempt)
-        found = exact(function, arguments, written, program.seed)
-        if found is not None:
-            return function, arguments, *found
+        truth = exact(function, arguments, written, program.seed)
+        if truth is not None:
+            return function, arguments, *truth
     return None
 
 
@@ -39,8 +39,13 @@ def check(seed: int, small: bool) -> bool:
     return True
 
 
-@pytest.mark.slow(cases=FEW // 2)
-@pytest.mark.parametrize("seed", range(FEW))
+def constructs_of_small(seed: int) -> Counter[str]:
+    """How often a small program uses each construct."""
+    return features(Writer(seed, True).write().text)
+
+
+@pytest.mark.slow(cases=6)
+@pytest.mark.parametrize("seed", covering(range(24), constructs_of_small))
 def test_small_programs_have_right_derivatives(seed):
     check(seed, small=True)
 

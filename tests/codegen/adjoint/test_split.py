@@ -212,8 +212,8 @@ def test_reports_say_what_a_call_holds(chained, smoothed):
     assert "w__b" in chained.source("reverse", X, 0.3)
 
 
-@pytest.mark.slow(cases=len(CASES) // 3)
-@pytest.mark.parametrize("name", [name for k in range(3) for name in [*CASES][k::3]])
+@pytest.mark.slow(cases=len(CASES) // 6)
+@pytest.mark.parametrize("name", [name for k in range(6) for name in [*CASES][k::6]])
 def test_joint_and_split_sweeps_have_the_same_gradients(name):
     """Both for all inputs, and the split one for each input alone."""
     case = CASES[name]

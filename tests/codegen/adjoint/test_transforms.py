@@ -137,6 +137,86 @@ def test_second_derivatives(kernel):
     np.testing.assert_allclose(np.asarray(product), wanted @ Y, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "second",
+    [
+        lambda f: ng.jit(ng.hessian(f)),
+        lambda f: ng.jacfwd(ng.jacfwd(f)),
+        lambda f: ng.jacrev(ng.jacrev(f)),
+        lambda f: ng.jacrev(ng.jacfwd(f)),
+    ],
+    ids=["compiled", "forward twice", "reverse twice", "reverse over forward"],
+)
+def test_modes_of_second_derivatives(stepper, second):
+    def f(u):
+        return np.sum(stepper(u * u, np.sin(u), 0.1) ** 2)
+
+    # Gauss and Seidel's order: the left neighbour is new
+    def exact(u):
+        v, k = u * u, np.sin(u)
+        for i in range(1, 5):
+            v = np.concatenate(
+                [v[:i], [v[i] + 0.1 * k[i] * (v[i - 1] - 2.0 * v[i] + v[i + 1])], v[i + 1 :]]
+            )
+        return np.sum(v**2)
+
+    np.testing.assert_allclose(
+        np.asarray(second(f)(X)), np.asarray(ng.hessian(exact)(X)), rtol=1e-10, atol=1e-12
+    )
+
+
+def power(x, a):
+    s = 0.0
+    for i in range(len(x)):
+        s += a * x[i] ** 5 * x[0]
+    return s
+
+
+def test_third_derivatives():
+    kernel = ng.kernel(power)
+
+    def plain(x):
+        return 0.7 * np.sum(x**5) * x[0]
+
+    def third(f):
+        return ng.grad(lambda x: np.sum(ng.hvp(f)(x, Y) * np.arange(6.0)))
+
+    wanted = np.asarray(third(plain)(X))
+    f = lambda x: kernel(x, 0.7)  # noqa: E731
+    np.testing.assert_allclose(np.asarray(third(f)(X)), wanted, rtol=1e-11)
+    np.testing.assert_allclose(np.asarray(ng.jit(third(f))(X)), wanted, rtol=1e-11)
+    cube = np.asarray(ng.jacfwd(ng.jacfwd(ng.jacfwd(f)))(X))
+    np.testing.assert_allclose(np.einsum("ijk,i,j", cube, Y, np.arange(6.0)), wanted, rtol=1e-11)
+
+
+def test_second_derivatives_inside_of_others(stepper):
+    def loss(u):
+        end, _ = ng.scan(lambda u, _: (stepper(u, Y, 0.1) ** 2, None), u, None, length=2)
+        return np.sum(end)
+
+    h = 1e-5
+    for f in (loss, lambda u: ng.checkpoint(loss, u)):
+        wanted = (np.asarray(ng.grad(f)(X + h * Y)) - np.asarray(ng.grad(f)(X - h * Y))) / (2 * h)
+        product = lambda x, f=f: ng.hvp(f)(x, Y)  # noqa: E731
+        for seen in (product(X), ng.jit(product)(X), ng.vmap(product)(X[None])[0]):
+            np.testing.assert_allclose(np.asarray(seen), wanted, rtol=1e-7, atol=1e-8)
+
+
+def test_kernels_of_one_name_stay_apart_when_compiled():
+    def scaled(c):
+        def same(x):
+            s = 0.0
+            for i in range(len(x)):
+                s += c * x[i]
+            return s
+
+        return ng.kernel(same)
+
+    one, two = scaled(1.0), scaled(2.0)
+    seen = ng.jit(lambda x: one(x) + two(x))(X)
+    np.testing.assert_allclose(float(seen), 3.0 * np.sum(X), rtol=1e-13)
+
+
 def test_a_backward_through_a_backward(kernel):
     x, a = ng.tensor(X, requires_grad=True), ng.tensor(0.7, requires_grad=True)
     gx, ga = ng.autograd.grad(kernel(x, Q, a), (x, a), create_graph=True)
