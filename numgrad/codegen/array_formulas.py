@@ -30,34 +30,10 @@ import numpy as np
 from numgrad.codegen import cache, threads
 from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.dtypes import short
+from numgrad.codegen.symbols import Operand
 
 MOST = 1024
 """Combinations of lengths that a formula remembers."""
-
-
-class Operand(NamedTuple):
-    """An operand or a result of a formula.
-
-    Attributes
-    ----------
-    axes
-        Those that it has, by number; none of a number.
-    dtype
-        That of a number, where it is another than the arrays'.
-    is_index
-        Whether it is the index along its axes, which is not handed over.
-    """
-
-    axes: tuple[int, ...]
-    dtype: str
-    is_index: bool
-
-    @classmethod
-    def of(cls, text: str, axes: str) -> Operand:
-        """The operand that a word of a signature describes."""
-        name, _, dtype = text.partition("=")
-        _, sign, own = name.partition("#" if "#" in name else ":")
-        return cls(tuple([axes.index(a) for a in own]), dtype, sign == "#")
 
 
 class FormulaPlan(NamedTuple):

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.codegen.array_formulas import Operand
 from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.emitter import Emitter
@@ -28,7 +27,7 @@ from numgrad.codegen.nests.terms import (
     first_stored,
     reachable,
 )
-from numgrad.codegen.symbols import REDUCERS, Reader, Symbol, in_order
+from numgrad.codegen.symbols import REDUCERS, Operand, Reader, Symbol, in_order
 
 USUAL_LENGTH = 1000
 """The length of an axis that loops are arranged for."""
