@@ -60,7 +60,7 @@ class KernelDefinition:
         Those that callers pass.
     save
         "all" values that the gradient needs of loops over time, or "less": Note [Checkpoints of
-        loops] in ``checkpoints``.
+        loops] in ``checkpoints``, and what is dear to compute is computed again.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class KernelDefinition:
         names = self.scope.parameters
         self.written = WrittenParameters.declared(self.scope.name, writes, names)
         self.parameters = tuple([name for name in names if name not in self.written.made])
-        self.operations = Operations(table)
+        self.operations = Operations(table, keeps_dear=save == "all")
         self._programs: dict[tuple, DerivativeProgram] = {}
         self.last: DerivativeProgram | None = None
         check_syntax(self)
