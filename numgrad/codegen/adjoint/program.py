@@ -21,7 +21,7 @@ from numgrad.codegen.adjoint.reports import KernelReport, kept_bytes, report_of
 from numgrad.codegen.adjoint.representation import KernelFunction, KernelLoop
 from numgrad.codegen.adjoint.scopes import TEXT, Scope, check_statements, scope_of
 from numgrad.codegen.adjoint.simplification import simplify
-from numgrad.codegen.adjoint.snapshots import kept_in_steps, take_snapshots
+from numgrad.codegen.adjoint.snapshots import kept_in_steps, possible_snapshots, take_snapshots
 from numgrad.codegen.adjoint.split import ForwardState, SplitProgram, UnitGradients
 from numgrad.codegen.adjoint.sweeps import (
     backward_of,
@@ -225,7 +225,7 @@ class DerivativeProgram:
             return kept_in_steps(sweep.tapes)
 
         before = kept(self.function)
-        if before < 2:
+        if before < 2 or not possible_snapshots(self.function):
             return self.function
         function = self._read(scope, self.kinds, self.definition.written)
         count = take_snapshots(function)
