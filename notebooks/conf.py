@@ -48,10 +48,14 @@ mathjax_package: Any = find_spec("sphinx-mathjax-offline")
 html_static_path = ["_static", str(Path(mathjax_package.origin).parent / "static")]
 mathjax_path = "mathjax/tex-chtml.js"
 
+html_context = {"default_mode": "auto"}
 html_title = "numgrad"
 html_css_files = ["site.css"]
 html_show_sourcelink = False
-html_sidebars = {"generated/reference/**": []}  # a tree of a thousand names on each page
+html_sidebars: dict[str, list[str]] = {
+    "generated/reference/**": [],  # a tree of a thousand names on each page
+    **{page: [] for page in ("index", "install", "gallery", "benchmarks", "promises")},
+}
 html_theme_options = {
     "github_url": "https://github.com/numgrad/numgrad",
     "show_prev_next": False,

@@ -144,15 +144,20 @@ PAGES = (
 )
 
 
+class QuietHandler(SimpleHTTPRequestHandler):
+    """Server of files that writes no line for each."""
+
+    def log_message(self, *_):
+        pass
+
+
 @pytest.fixture(scope="module")
 def site():
     """Address of the built site, whose folder NUMGRAD_SITE names."""
     folder = os.environ.get("NUMGRAD_SITE")
     if not folder:
         pytest.skip("NUMGRAD_SITE names no built site")
-    handler = partial(SimpleHTTPRequestHandler, directory=folder)
-    handler.log_message = lambda *_: None
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=folder))
     Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()

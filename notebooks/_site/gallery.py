@@ -5,10 +5,12 @@ it was executed there.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import make_refnode
 
@@ -36,20 +38,25 @@ def pictures(env: BuildEnvironment) -> Iterator[tuple[str, nodes.container]]:
                 yield name, cell
 
 
-def fill(app: Sphinx, tree: nodes.document, name: str) -> None:
+class FillGallery(SphinxPostTransform):
     """Put the pictures of all notebooks into the place."""
-    for place in list(tree.findall(GalleryNode)):
-        sections: list[nodes.Node] = []
-        for notebook, cell in pictures(app.env):
-            title = app.env.titles[notebook].astext()
-            link = make_refnode(app.builder, name, notebook, "", nodes.Text(title))
-            heading = nodes.paragraph("", "", link, classes=["gallery-title"])
-            sections += [heading, cell.deepcopy()]
-        place.replace_self(sections)
+
+    default_priority = 3  # before MyST-NB chooses, at 4, in which form an output is shown
+
+    def run(self, **kwargs: Any) -> None:
+        """Copy the cells, each below the title of its notebook."""
+        for place in list(self.document.findall(GalleryNode)):
+            sections: list[nodes.Node] = []
+            for notebook, cell in pictures(self.env):
+                title = nodes.Text(self.env.titles[notebook].astext())
+                link = make_refnode(self.app.builder, self.env.docname, notebook, "", title)
+                sections.append(nodes.paragraph("", "", link, classes=["gallery-title"]))
+                sections.append(cell.deepcopy())
+            place.replace_self(sections)
 
 
 def setup(app: Sphinx) -> None:
     """Register the directive."""
     app.add_node(GalleryNode)
     app.add_directive("gallery", Gallery)
-    app.connect("doctree-resolved", fill)
+    app.add_post_transform(FillGallery)

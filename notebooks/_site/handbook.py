@@ -43,15 +43,15 @@ def pages() -> dict[str, str]:
 
 
 def _page(module: str, text: str) -> str:
-    """The docstring of a module; each Note is a section."""
+    """The docstring of a module, named for its Notes, each of which is a section."""
+    title = ", ".join(NOTE.findall(text))
     first, _, rest = inspect.cleandoc(text).partition("\n")
-    notes = NOTE.findall(text)
-    title = f"{notes[0]}: ``{module}.py``"
     body = NOTE.sub(lambda m: m[1], rest)
     body = re.sub(r"^(-{4,})$", lambda m: "-" * 80, body, flags=re.M)
     parts = re.split(r"(``.*?``)", f"{first}\n{body}", flags=re.S)
     parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]  # absolute values
-    return f"{title}\n{'=' * len(title)}\n\n{''.join(parts)}\n"
+    home = f"In ``numgrad/{module}.py``."
+    return f"{title}\n{'=' * len(title)}\n\n{home}\n\n{''.join(parts)}\n"
 
 
 def _index(chapters: dict[str, list[str]]) -> str:
