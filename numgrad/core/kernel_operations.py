@@ -16,7 +16,7 @@ from numgrad.core.plan import Call
 _OF_MATH = {
     "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh",
     "acosh": "arccosh", "atanh": "arctanh", "pow": "power", "lgamma": "gammaln", "fabs": "absolute",
-    "degrees": "degrees", "radians": "radians",
+    "degrees": "degrees", "radians": "radians", "phase": "angle",
 }  # fmt: skip
 """Functions of ``math`` and ``cmath`` with another name than the operation."""
 _MODULES = ("numpy", "math", "cmath", "scipy")

@@ -359,14 +359,17 @@ def _form_of(
     function: Callable[..., Any], definition: KernelDefinition | BatchDefinition
 ) -> Callable[..., Any]:
     """A function with the parameters that callers pass."""
-    if not definition.written.made:
+    scope, names = definition.scope, definition.parameters
+    if not (definition.written.made or scope.tree.args.kwonlyargs):
         return function
-    names, defaults = definition.scope.parameters, function.__defaults__ or ()
+    defaults = [scope.defaults[n] for n in names if n in scope.defaults]
+    for name in names[len(names) - len(defaults) :]:
+        if name not in scope.defaults:
+            scope.refuse(scope.tree, f"{name} has no default, after one that has", "give it one")
     space: dict[str, Any] = {}
-    exec(f"def form({', '.join(definition.parameters)}): ...", space)
+    exec(f"def form({', '.join(names)}): ...", space)
     form = space["form"]
-    with_default = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
-    form.__defaults__ = tuple([with_default[n] for n in definition.parameters if n in with_default])
+    form.__defaults__ = tuple(defaults)
     form.__module__, form.__qualname__ = function.__module__, function.__qualname__
     return form
 

@@ -1,5 +1,7 @@
 """What a function becomes: nodes in canonical form, sizes, numbers, what is captured."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -19,6 +21,7 @@ INTERNAL = {"region", "region_backward", "copy_slices"}
 """Called with a place in memory: in a trace only with what ``Tracer.region`` makes."""
 NUMBERS = {"polydiv", "trim_zeros"}
 """What numbers decide the shape of; other such operations have no cases in the table."""
+APART = INTERNAL | NUMBERS
 
 
 def values(tracer, *args):
@@ -51,22 +54,40 @@ def jacobian(f, x, step=1e-6):
 # ------------------------------------------------------------------------------- the whole table
 
 
-@pytest.mark.parametrize("op", **by_name([op for op in TABLE if op.name not in INTERNAL | NUMBERS]))
+@pytest.mark.parametrize("op", **by_name([op for op in TABLE if op.name not in APART]))
 def test_every_operation_traces_with_its_gradients(op):
     """Shapes and dtypes: those of any lengths, of these lengths, and of eager code."""
-    dtypes = [np.float64, np.complex128] if not op.real else [np.float64]
-    for dtype in dtypes:
-        for case in cases(op, dtype):
-            outputs, gradients, tracer = traced_case(case)
-            if dtype is np.float64:  # shapes do not depend on it
-                static, *_ = traced_case(case, dynamic=False)
-                assert [hinted(tracer, v) for v in outputs] == [v.shape for v in static]
-                eager = case.function(*map(ng.asarray, case.operands))
-                eager = eager if isinstance(eager, list | tuple) else [eager]
-                assert [(v.shape, v.dtype) for v in static] == [(y.shape, y.dtype) for y in eager]
-            for x, g in gradients:
-                assert hinted(tracer, g) == hinted(tracer, x)
-                assert g.dtype == x.dtype
+    for k, case in enumerate(cases(op, np.float64)):
+        outputs, tracer = traced_with_gradients(case)
+        eager = case.function(*map(ng.asarray, case.operands))
+        eager = eager if isinstance(eager, list | tuple) else [eager]
+        expected = [(y.shape, y.dtype) for y in eager]
+        assert [(hinted(tracer, v), v.dtype) for v in outputs] == expected
+        if not k:
+            static, *_ = traced_case(case, dynamic=False)
+            assert [(v.shape, v.dtype) for v in static] == expected
+    for case in () if op.real else itertools.islice(cases(op, np.complex128), 1):
+        traced_with_gradients(case)
+
+
+@pytest.mark.slow(cases=0)
+@pytest.mark.parametrize("op", **by_name([op for op in TABLE if op.name not in APART]))
+def test_every_call_traces(op):
+    """Parameters with complex dtypes and with fixed lengths, of which the test above has each."""
+    for case in () if op.real else itertools.islice(cases(op, np.complex128), 1, None):
+        traced_with_gradients(case)
+    for case in itertools.islice(cases(op, np.float64), 1, None):
+        outputs, tracer = traced_with_gradients(case)
+        static, *_ = traced_case(case, dynamic=False)
+        assert [hinted(tracer, v) for v in outputs] == [v.shape for v in static]
+
+
+def traced_with_gradients(case):
+    outputs, gradients, tracer = traced_case(case)
+    for x, g in gradients:
+        assert hinted(tracer, g) == hinted(tracer, x)
+        assert g.dtype == x.dtype
+    return outputs, tracer
 
 
 def traced_case(case, **options):

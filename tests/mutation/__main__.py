@@ -20,7 +20,7 @@ from collections import Counter
 from math import ceil
 from pathlib import Path
 
-from tests.mutation.mutants import ROOT, Mutant, draw, text_of
+from tests.mutation.mutants import ROOT, Mutant, draw, mutants_of, text_of
 from tests.mutation.selection import Order, files_for, texts
 
 ACCEPTED = Path(__file__).with_name("accepted.txt")
@@ -148,10 +148,15 @@ def main() -> int:
     parser.add_argument("--draw", type=int, default=300, help="how many")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="a part of the names of files")
+    parser.add_argument("--at", help="all mutants of a line, FILE:LINE, in place of a draw")
     parser.add_argument("--limit", type=float, default=600, help="seconds of the CPU for a mutant")
     parser.add_argument("--list", action="store_true", help="say what is drawn, run nothing")
     given = parser.parse_args()
-    drawn = draw(given.draw, given.seed, given.only)
+    if given.at:
+        path, line = given.at.split(":")
+        drawn = [mutant for mutant in mutants_of(ROOT / path) if mutant.line == int(line)]
+    else:
+        drawn = draw(given.draw, given.seed, given.only)
     if given.list:
         print(*(m.key() for m in drawn), sep="\n")
         return 0

@@ -227,3 +227,8 @@ def test_an_index_without_axes(index, wrap):
     slope = np.zeros((3, 4))
     slope[index] = 2 * values[index]
     assert np.array_equal(x.grad.numpy(), slope)
+    rows = ng.tensor(values.copy())
+    rows[wrap(index)].add_(1.0)
+    if not isinstance(index, bool):  # a row as a view, as with an integer, not a copy
+        values[index] += 1.0
+    assert np.array_equal(rows.numpy(), values)

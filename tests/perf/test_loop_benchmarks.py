@@ -156,3 +156,18 @@ def test_gradients_by_sample_are_those_of_single_samples(perf: Callable[[str], A
         expected = (np.outer(x[k], inner), inner, g * hidden, g)
         for a, e in zip(found, expected, strict=True):
             np.testing.assert_allclose(a[k], e, rtol=1e-12)
+
+
+@pytest.mark.slow(cases=1)
+@pytest.mark.parametrize("name", ["distortion", "particles", "fluid", "in place", "squares"])
+def test_programs_against_warp_have_the_derivatives_of_differences(name, perf):
+    against_warp = perf("against_warp")
+    example = against_warp.examples(60)[name]
+    value, slope, along = against_warp.directional(example)
+    given = [np.asarray(a, float) if np.size(a) > 1 and np.asarray(a).dtype.kind == "f" else a
+             for a in example.arguments]  # fmt: skip
+    kernel = ng.kernel(example.function)
+    own, gradients = ng.value_and_grad(kernel, argnums=example.places)(*given)
+    assert own == value
+    total = sum(np.sum(g * d) for g, d in zip(gradients, along, strict=True))
+    np.testing.assert_allclose(total, slope, rtol=1e-5)

@@ -94,8 +94,8 @@ def test_values_and_gradients(name):
 def test_numbers_on_both_sides_of_the_limit_meet():
     x = np.linspace(-39.0, -35.0, 41)
     with mp.workdps(30):
-        expected = [float(log_t(mp.mpf(v), mp.mpf(1e6))) for v in x]
-    np.testing.assert_allclose(stats.t.logcdf(x, 1e6), expected, rtol=1e-11)
+        expected = [float(log_t(mp.mpf(v), mp.mpf(1e6))) for v in x[::5]]
+    np.testing.assert_allclose(stats.t.logcdf(x[::5], 1e6), expected, rtol=1e-11)
     slopes = ng.grad(lambda x: np.sum(stats.t.logcdf(x, 1e6)))(x)
     assert (np.diff(slopes) < 0).all()
 

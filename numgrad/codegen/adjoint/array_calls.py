@@ -559,7 +559,7 @@ class ArrayCallReader(ExpressionReader):
             return self.inline(node, function, [view.part(parts)])
 
         shape = (*view.shape[:axis], *view.shape[axis + 1 :])
-        return ArrayExpression(shape, at, {view.array})
+        return ArrayExpression(shape, at, {view.array}, loops=True)
 
     def _array_outer(self, node: Any, a: Any, b: Any) -> ArrayExpression:
         one, other = self._vector(node, a), self._vector(node, b)
@@ -575,7 +575,10 @@ class ArrayCallReader(ExpressionReader):
         right = isinstance(side, Items) and side[0] == "right"
         if is_array(v):
             return self.by_elements(
-                lambda x: self.inline(node, searchsorted_of_numbers, [view, x, right]), [v], node
+                lambda x: self.inline(node, searchsorted_of_numbers, [view, x, right]),
+                [v],
+                node,
+                loops=True,
             )
         return self.inline(node, searchsorted_of_numbers, [view, v, right])
 
@@ -583,7 +586,7 @@ class ArrayCallReader(ExpressionReader):
         places, values = self._vector(node, xp), self._vector(node, fp)
         if is_array(x):
             return self.by_elements(
-                lambda v: self.inline(node, interp, [v, places, values]), [x], node
+                lambda v: self.inline(node, interp, [v, places, values]), [x], node, loops=True
             )
         return self.inline(node, interp, [x, places, values])
 

@@ -240,12 +240,34 @@ def ldexp(x, k):
     return x * 2.0**k
 
 
+def remainder(x, y):
+    a = abs(float(x))
+    b = abs(float(y))
+    up = math.fmod(a, b)
+    down = b - up
+    if up < down:
+        out = up
+    elif up > down:
+        out = -down
+    else:
+        out = up - 2.0 * math.fmod(0.5 * (a - up), b)
+    return out if x >= 0 else -out
+
+
+def sinc(x):
+    y = np.pi * x
+    if abs(y) < 0.02:
+        y *= y
+        return 1.0 - y / 6.0 * (1.0 - y / 20.0 * (1.0 - y / 42.0))
+    return np.sin(y) / y
+
+
 FUNCTIONS: dict[str, Any] = {
     "cumsum": cumsum, "cumprod": cumprod, "trace": trace, "vdot": vdot, "cross": cross,
 }  # fmt: skip
 """By NumPy's name, of arrays alone."""
 OF_NUMBERS: dict[Any, Any] = {
     math.gcd: gcd, np.gcd: gcd, math.isclose: isclose, math.factorial: factorial,
-    math.ldexp: ldexp, np.ldexp: ldexp,
+    math.ldexp: ldexp, np.ldexp: ldexp, math.remainder: remainder, np.sinc: sinc,
 }  # fmt: skip
 """Of numbers, by the function that they stand for."""

@@ -7,7 +7,7 @@ import builtins
 import inspect
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from numgrad.codegen.adjoint.values import (
 )
 from numgrad.codegen.dtypes import BOOL, FLOAT64
 from numgrad.codegen.intrinsics import grow, growing
-from numgrad.errors import NumgradTypeError
+from numgrad.errors import NumgradKernelError, NumgradTypeError
 
 _ROUNDED = {"floor": "floor", "ceil": "ceil", "trunc": "trunc"}
 _COMPARED = {
@@ -80,7 +80,12 @@ class CallReader(ArrayCallReader):
             if result is not None:
                 return result
         if self._is_function(target) and self.operations.table.name_of(target) is None:
-            return self.inline(node, target, self._complete(node, target, arguments, options))
+            try:
+                return self.inline(node, target, self._complete(node, target, arguments, options))
+            except NumgradKernelError as error:
+                if not (getattr(target, "__module__", None) or "").startswith("numgrad."):
+                    raise
+                self._refuse_function(node, error)
         if target.__hash__ is not None and target in OF_NUMBERS:
             function = OF_NUMBERS[target]
             return self.inline(node, function, self._complete(node, function, arguments, options))
@@ -197,11 +202,7 @@ class CallReader(ArrayCallReader):
         else:
             operation = self.operations.table.name_of(target)
         if operation is None:
-            self.refuse(
-                node,
-                f"{ast.unparse(getattr(node, 'func', node))} has no derivative rule",
-                "use functions of math, numpy or ng.special, or write it in the kernel language",
-            )
+            self._refuse_function(node)
         if operation == "power":
             return self.arithmetic(node, ast.Pow(), *arguments)
         if operation in ("real", "imag"):
@@ -221,6 +222,14 @@ class CallReader(ArrayCallReader):
         except (NumgradTypeError, ValueError, KeyError) as error:
             self.refuse(node, f"{ast.unparse(node)}: {error}", "use another function")
         return value
+
+    def _refuse_function(self, node: Any, cause: Exception | None = None) -> NoReturn:
+        problem = f"{ast.unparse(getattr(node, 'func', node))} has no derivative rule"
+        remedy = "use functions of math, numpy or ng.special, or write it in the kernel language"
+        try:
+            self.refuse(node, problem, remedy)
+        except NumgradKernelError as error:
+            raise error from cause
 
     def _logical(self, word: str, arguments: Sequence[Any]) -> Any:
         truths = [self.truth(a) for a in arguments]

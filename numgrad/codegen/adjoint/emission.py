@@ -99,7 +99,7 @@ class StatementEmitter:
 
     def fresh(self, stem: str, dtype: np.dtype) -> str:
         """A new name of a scalar of this block."""
-        stem = stem.rstrip("_0123456789") or "v"
+        stem = _NOT_ASCII.sub("", stem).rstrip("_0123456789") or "v"
         if stem.startswith(("tape_", "kept_")):
             stem = "v"
         while True:
@@ -210,6 +210,7 @@ class StatementEmitter:
         return 0 if operation in ("//", ">>", "&", "|", "**") and min(a, *b) >= 0 else None
 
 
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _OF_TEXTS = re.compile(
     r"(k|n|pos|base|chunk|chunks|size|block|q|s|m|row|sum|terms)\d+_|result\d+_?|"
     r"(tape|kept)_.*|.*__([bdos]|in|own|sums|b_sum)|.*_(f32|f64|c64|c128)|kernel|growing|grow|np|"
@@ -219,5 +220,6 @@ _OF_TEXTS = re.compile(
 
 
 def safe_name(name: str) -> str:
-    """A name that no name of generated texts is like."""
+    """A name that no name of generated texts is like, in ASCII."""
+    name = _NOT_ASCII.sub(lambda character: f"u{ord(character[0]):x}", name)
     return f"{name}_own" if _OF_TEXTS.fullmatch(name) else name

@@ -23,7 +23,7 @@ import numpy as np
 from numgrad.codegen.adjoint.scopes import TEXT
 from numgrad.codegen.library import COMPLEX_LIBRARY, LIBRARY
 from numgrad.codegen.symbols import Reader, Symbol, in_order
-from numgrad.errors import NumgradTypeError
+from numgrad.errors import NumgradKernelError, NumgradNotImplementedError, NumgradTypeError
 
 SUFFIXES = {"float32": "f32", "float64": "f64", "complex64": "c64", "complex128": "c128"}
 NAMED = re.compile(r"(?<!def )\b([A-Za-z]\w*?)_(f32|f64|c64|c128)(?=\()")
@@ -121,7 +121,7 @@ class Operations:
             return f"{operands[0]}.{operation}"
         if operation == "conjugate":
             return f"np.conj({operands[0]})"
-        if operation == "logical_not":
+        if operation == "logical_not" or (operation == "invert" and kind == "b"):
             return f"not {operands[0]}"
         if operation == "from_parts":
             whole = f"complex({operands[0]}, {operands[1]})"
@@ -226,7 +226,13 @@ class Operations:
         g = reader.input("g", out)
         inputs = [reader.input(c, d) for c, d in zip(_LABELS, dtypes, strict=False)]
         y = reader.input("t", out)
-        value = self.table.gradient(_SAME.get(operation, operation), k, g, inputs, y)
+        try:
+            value = self.table.gradient(_SAME.get(operation, operation), k, g, inputs, y)
+        except NumgradNotImplementedError as error:
+            raise NumgradKernelError(
+                f"{operation} has no derivative with respect to its operand {k + 1}; give it an "
+                "integer there, as int(n)"
+            ) from error
         if value is None:
             return None
         symbol = reader.lift(value)

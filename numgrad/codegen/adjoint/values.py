@@ -118,13 +118,22 @@ class ArrayView:
 class ArrayExpression:
     """An expression of whole arrays: a shape, and what writes one element of it.
 
-    ``reads`` are the arrays that it reads.
+    Attributes
+    ----------
+    reads
+        The arrays that it reads.
+    loops
+        Whether an element takes a loop, so that none is computed twice.
     """
 
     def __init__(
-        self, shape: tuple[Value, ...], at: Callable[[Sequence[Value]], Value], reads: set[str]
+        self,
+        shape: tuple[Value, ...],
+        at: Callable[[Sequence[Value]], Value],
+        reads: set[str],
+        loops: bool = False,
     ) -> None:
-        self.shape, self.at, self.reads = shape, at, reads
+        self.shape, self.at, self.reads, self.loops = shape, at, reads, loops
 
     @property
     def ndim(self) -> int:

@@ -43,11 +43,18 @@ class ArrayEmitter(StatementEmitter):
         return ArrayView(array, [IndexSpan(0, length) for length in lengths])
 
     def by_elements(
-        self, apply: Callable[..., Value], operands: Sequence[Any], node: Any
+        self,
+        apply: Callable[..., Value],
+        operands: Sequence[Any],
+        node: Any,
+        loops: bool = False,
     ) -> ArrayExpression:
-        """An operation on each element of arrays and numbers."""
+        """An operation on each element of arrays and numbers; ``loops`` if it takes a loop."""
         arrays = [o for o in operands if isinstance(o, ArrayView | ArrayExpression)]
         longest = max(arrays, key=lambda a: a.ndim)
+        operands = [self._once(o, longest.shape, node) for o in operands]
+        arrays = [o for o in operands if isinstance(o, ArrayView | ArrayExpression)]
+        loops = loops or any(isinstance(a, ArrayExpression) and a.loops for a in arrays)
         reads: set[str] = set()
         for a in arrays:
             reads |= {a.array} if isinstance(a, ArrayView) else a.reads
@@ -62,7 +69,17 @@ class ArrayEmitter(StatementEmitter):
                     shape[axis] = length
                 elif length != 1:
                     self.check_lengths(shape[axis], length, node)
-        return ArrayExpression(tuple(shape), at, reads)
+        return ArrayExpression(tuple(shape), at, reads, loops)
+
+    def _once(self, content: Any, shape: Sequence[Value], node: Any) -> Any:
+        """An expression, in an array if its elements take loops and would be computed again."""
+        if not isinstance(content, ArrayExpression) or not content.loops:
+            return content
+        own = shape[len(shape) - content.ndim :]
+        repeats = any(a == 1 and b != 1 for a, b in zip(content.shape, own, strict=True))
+        if content.ndim == len(shape) and not repeats:
+            return content
+        return self.stored(content, node)
 
     def check_lengths(self, one: Value, other: Value, node: Any) -> None:
         """Have calls raise where two axes differ in length, unless it is in a branch."""
@@ -156,7 +173,7 @@ class ArrayEmitter(StatementEmitter):
         name = safe_name(stem)
         while name in self.arrays or name in self.dtypes or name in self.reserved:
             self.count += 1
-            name = f"{stem.rstrip('_0123456789') or 'v'}_{self.count}"
+            name = f"{safe_name(stem).rstrip('_0123456789') or 'v'}_{self.count}"
         grows = made.maker == "growing"
         shape = () if grows else tuple(made.shape)
         self.arrays[name] = KernelArray(
@@ -199,6 +216,7 @@ class ArrayEmitter(StatementEmitter):
             content = self.stored(self.elements(content), node)
         if isinstance(content, ArrayView | ArrayExpression):
             self.check_fits(content, view.shape, node)
+        content = self._once(content, view.shape, node)
         before, places = self.block, []
         for length in view.shape:
             places.append(self.open_loop(length).variable)

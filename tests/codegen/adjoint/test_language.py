@@ -4,6 +4,7 @@ Each function runs as it is on hyper-dual numbers; its programs run as plain Pyt
 the left-out tests.
 """
 
+import ast
 import cmath
 import contextlib
 import math
@@ -556,3 +557,78 @@ def test_a_kernel_in_a_kernel_is_a_function():
 
     with plainly():
         check(g, X, 0.7, kernel=ng.kernel(f))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_names_of_other_alphabets(compiled):
+    def größe(α, β):
+        γ = α[0] * α[1]
+        δ = np.zeros(2)
+        for ι in range(len(α)):
+            γ += math.sin(β * α[ι])
+            δ[ι % 2] += γ
+        return γ, δ
+
+    with contextlib.nullcontext() if compiled else plainly():
+        check(größe, X, 0.7)
+
+
+def test_keyword_only_parameters_have_defaults():
+    @ng.kernel
+    def scaled(x, n=3, *, factor=0.5):
+        return x[0] * n * factor
+
+    with plainly():
+        assert [float(scaled(X)), float(scaled(X, 2, factor=3.0))] == [1.5 * X[0], 6.0 * X[0]]
+        assert ng.grad(scaled)(X, factor=2.0)[0] == 6.0
+    with pytest.raises(ng.errors.NumgradKernelError, match="b has no default"):
+
+        @ng.kernel
+        def late(x, a=1.0, *, b):
+            return x[0] * a * b
+
+
+@pytest.mark.parametrize(("x", "y"), [(0.7, 0.4), (-0.7, 0.4), (5.3, -2.0), (5.0, 2.0)])
+def test_remainder_of_math_is_to_the_nearest_multiple(x, y):
+    def f(x, y):
+        return math.remainder(x, y)
+
+    with plainly():
+        kernel = ng.kernel(f)
+        assert float(kernel(x, y)) == math.remainder(x, y)
+        assert float(ng.grad(kernel)(x, y)) == 1.0
+
+
+@pytest.mark.parametrize("x", [0.0, 1e-3, 0.3, -1.7])
+def test_sinc_and_its_derivatives(x):
+    def f(x):
+        return np.sinc(x)
+
+    with plainly():
+        kernel = ng.kernel(f)
+        assert float(kernel(x)) == pytest.approx(np.sinc(x), rel=1e-15)
+        h = 1e-4
+        slope = (np.sinc(x + h) - np.sinc(x - h)) / (2 * h)
+        curve = (np.sinc(x + h) - 2 * np.sinc(x) + np.sinc(x - h)) / h**2
+        assert float(ng.grad(kernel)(x)) == pytest.approx(slope, abs=1e-7)
+        assert float(ng.grad(ng.grad(kernel))(x)) == pytest.approx(curve, abs=1e-6)
+
+
+def test_reductions_along_an_axis_are_computed_once():
+    """Where they are broadcast; no loop runs in three others."""
+
+    def centred(x):
+        y = x - x.mean(axis=0)
+        z = np.empty(x.shape)
+        z[:] = np.sum(x, axis=0)
+        return (y * z) / np.std(x, axis=0)
+
+    def depth(block):
+        loops = [s for s in block if isinstance(s, ast.For)]
+        return max((1 + depth(loop.body) for loop in loops), default=0)
+
+    kernel = ng.kernel(centred)
+    with plainly():
+        check(centred, Z, kernel=kernel)
+        (function,) = ast.parse(kernel.source("forward")).body
+    assert depth(function.body) == 2

@@ -195,7 +195,13 @@ def global_changed(x):
 
 COUNT = 0
 
+
+def of_the_library(x):
+    return ng.special.h1vp(1.0, x[0]).real  # here
+
+
 REFUSED = {
+    of_the_library: (X,),
     listed: (X,), mapped: (X,), comprehended: (X,), worded: (X,), recursive: (X, 2),
     without_rule: (X,), sorting: (X,), solving: (X,), drawing: (X,), printing: (X,),
     protected: (X,), asserting: (X,), raising: (X,), generating: (X,), managed: (X,),
@@ -386,3 +392,11 @@ except IndexError:
         env={**os.environ, "NUMGRAD_BOUNDSCHECK": "1", "NUMGRAD_MACHINE_CODE": "0"},
     )  # fmt: skip
     assert out.stdout.strip() == "IndexError", out.stderr
+
+
+def test_an_operand_without_a_derivative_is_named():
+    def f(x):
+        return ng.special.kn(x[0], x[1])
+
+    with pytest.raises(ng.errors.NumgradKernelError, match=r"kn has no derivative .* operand 1"):
+        ng.grad(ng.kernel(f))(np.array([2.0, 0.5]))
