@@ -409,8 +409,13 @@ class ArrayCallReader(ExpressionReader):
             rest = size if known == 1 else Expression("//", (size, known))
             shape = [rest if n == -1 else n for n in shape]
             known = multiply(known, rest)
-        if known != size:
-            self.check_lengths(known, size, node)
+        if known != size and self.check_lengths(known, size, node) != known:
+            rest: Value = 1
+            for length in shape[1:]:
+                rest = multiply(rest, length)
+            first = Expression("min", (shape[0], Expression("//", (size, rest))))
+            self.guarded[first] = shape[0]
+            shape = [first, *shape[1:]]
 
         def at(places: Sequence[Value]) -> Value:
             flat: Value = 0
