@@ -172,18 +172,18 @@ class IndexReader(ArrayEmitter):
             mask = arrays[0]
             if first or mask.ndim > view.ndim:
                 self.refuse(node, f"the mask in {ast.unparse(node)}", "write the loop with an if")
-            mask = self._cut_to(mask, view.shape, node)
+            mask = self.cut_to(mask, view.shape, node)
             if isinstance(node.ctx, ast.Store):
                 return Selection(view, 0, (mask,) * mask.ndim, mask)
             arrays = self._places_of(mask, node)
         if any(a.ndim != arrays[0].ndim for a in arrays):
             self.refuse(node, f"arrays of different ranks in {ast.unparse(node)}", "write the loop")
         for other in arrays[1:]:
-            arrays = [self._cut_to(arrays[0], other.shape, node), *arrays[1:]]
+            arrays = [self.cut_to(arrays[0], other.shape, node), *arrays[1:]]
         return Selection(view, first, tuple(arrays))
 
-    def _cut_to(self, array: ArrayView, shape: Sequence[Value], node: Any) -> ArrayView:
-        """An array of indices, or a mask, whose lengths must be the first ones of a shape."""
+    def cut_to(self, array: ArrayView, shape: Sequence[Value], node: Any) -> ArrayView:
+        """An array whose lengths must be the first ones of a shape."""
         lengths = [
             self.check_lengths(*pair, node) for pair in zip(array.shape, shape, strict=False)
         ]
