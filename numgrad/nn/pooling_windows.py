@@ -125,7 +125,7 @@ _POOLS = [
 ]  # fmt: skip
 
 
-@primitive(internal=True, method=False, auxiliaries=("indices",), samples=_POOLS, real=True)
+@primitive(internal=True, method=False, auxiliaries=("indices",), samples=_POOLS, real_only=True)
 def max_pool(x, *, kernel, stride, padding, dilation, ceil_mode):
     """Largest element of each window; of equal ones the first gets the gradient."""
     y, indices = _search(

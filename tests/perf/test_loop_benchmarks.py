@@ -158,7 +158,7 @@ def test_gradients_by_sample_are_those_of_single_samples(perf: Callable[[str], A
             np.testing.assert_allclose(a[k], e, rtol=1e-12)
 
 
-@pytest.mark.slow(cases=1)
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("name", ["distortion", "particles", "fluid", "in place", "squares"])
 def test_programs_against_warp_have_the_derivatives_of_differences(name, perf):
     against_warp = perf("against_warp")

@@ -160,7 +160,7 @@ def _distribution_result(target, weight, *, shape, dtype, ignore_index, label_sm
     internal=True,
     method=False,
     auxiliaries=("rows", "result"),
-    real=True,
+    real_only=True,
     lowering="numgrad.nn.lowerings",
 )
 def _cross_entropy(x, target, weight=None, *, ignore_index, reduction, label_smoothing):
@@ -235,7 +235,7 @@ _cross_entropy.kink(
     internal=True,
     method=False,
     auxiliaries=("result",),
-    real=True,
+    real_only=True,
     smooth=True,
     lowering="numgrad.nn.lowerings",
 )

@@ -107,7 +107,7 @@ weighted_bernoulli_logit_error.vjp(
     internal=True,
     differentiable=False,
     method=False,
-    effects=True,
+    may_raise=True,
     lowering="numgrad.nn.lowerings",
 )
 def require_between(x, *, low, high, problem):
