@@ -144,7 +144,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     Parameters
     ----------
     tensor
-        Of shape (outputs, inputs / groups, *kernel), 1 to 3 axes of the kernel.
+        Of shape ``(outputs, inputs / groups, *kernel)``, 1 to 3 axes of the kernel.
     groups
         Into how many groups the channels are divided; each returns its own.
 
