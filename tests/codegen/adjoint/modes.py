@@ -129,22 +129,22 @@ def _compare(
             if own is not None:
                 compare(f"{mode}, gradient of {name} for {inputs}", gradient, own, tolerance, size)
 
-    def check_sweeps(mode: str) -> None:
-        outputs, state = program.forward_sweep(arguments, inputs)
+    def check_sweeps(mode: str, asked: bool = False) -> None:
+        outputs, state = program.forward_sweep(arguments, inputs, asked=asked)
         if state is None:
             return
         for k, (one, other) in enumerate(zip(outputs, truth.outputs, strict=True)):
             compare(f"{mode}, output {k}", one, other, tolerance)
-        given = outputs if program.reads_outputs(state) else None
+        given = outputs if program.reads_outputs(inputs, asked) else None
         for _ in range(2):  # the state stays as it is
             check(mode, program.backward_sweep(arguments, given, state, seeds))
 
     check("joint", program.vjp(arguments, seeds, inputs))
-    if program.is_fused(inputs):
-        check_sweeps("fused")
-        program.is_fused = lambda _: False
+    if program.backward(inputs).fused:
+        check_sweeps("fused", asked=True)
+        program.is_joined = lambda *_: False
         check_sweeps("split of fused")
-        del program.is_fused
+        del program.is_joined
     else:
         check_sweeps("split")
     if sum(seed is not None for seed in seeds) > 1:
