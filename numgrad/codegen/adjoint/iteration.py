@@ -22,7 +22,14 @@ from numgrad.codegen.adjoint.representation import (
 )
 from numgrad.codegen.adjoint.scopes import assigned_names
 from numgrad.codegen.adjoint.statements import NoTurns, ReadAgain, StatementReader
-from numgrad.codegen.adjoint.values import ArrayExpression, ArrayView, IndexSpan, Items, Made
+from numgrad.codegen.adjoint.values import (
+    ArrayExpression,
+    ArrayView,
+    IndexSpan,
+    Items,
+    Made,
+    size_of,
+)
 from numgrad.codegen.dtypes import INT64
 from numgrad.codegen.native.syntax import read_first
 
@@ -169,9 +176,7 @@ class LoopReader(StatementReader):
         shape = view.shape if view is not None else given
         if view is None and isinstance(given[0], Items):
             shape = given[0]
-        count: Value = 1
-        for length in shape:
-            count = multiply(count, length)
+        count = size_of(list(shape))
 
         def set_indices(k: Value, inner: dict[str, Any]) -> None:
             places: list[Value] = []

@@ -1,6 +1,6 @@
 """The programs that give a kernel's gradient, each compared with exact gradients.
 
-``every_mode`` runs the joint sweep, split mode, fused sweeps, those of a function that keeps arrays
+``every_mode`` runs the joint sweep, split mode, joined sweeps, those of a function that keeps arrays
 by step, and those of one that keeps checkpoints, for all inputs, for some, and for some outputs;
 and the batch of a call and another one.
 """
@@ -129,8 +129,8 @@ def _compare(
             if own is not None:
                 compare(f"{mode}, gradient of {name} for {inputs}", gradient, own, tolerance, size)
 
-    def check_sweeps(mode: str) -> None:
-        outputs, state = program.forward_sweep(arguments, inputs)
+    def check_sweeps(mode: str, asked: bool = False) -> None:
+        outputs, state = program.forward_sweep(arguments, inputs, asked=asked)
         if state is None:
             return
         for k, (one, other) in enumerate(zip(outputs, truth.outputs, strict=True)):
@@ -140,11 +140,11 @@ def _compare(
             check(mode, program.backward_sweep(arguments, given, state, seeds))
 
     check("joint", program.vjp(arguments, seeds, inputs))
-    if program.is_fused(inputs):
-        check_sweeps("fused")
-        program.is_fused = lambda _: False
-        check_sweeps("split of fused")
-        del program.is_fused
+    if program.is_joined(inputs, asked=True):
+        check_sweeps("joined", asked=True)
+        program.is_joined = lambda *_: False
+        check_sweeps("split of joined")
+        del program.is_joined
     else:
         check_sweeps("split")
     if sum(seed is not None for seed in seeds) > 1:
