@@ -165,7 +165,7 @@ def _named(module: str, name: str) -> Any:
 def _of_complex_numbers(function: Any, op: Op) -> str:
     """Parts of complex operands that are left out, in SciPy's namespaces."""
     kinds = function.types if isinstance(function, np.ufunc) else ()
-    if op.real and any("D" in kind.partition("->")[0] for kind in kinds):
+    if op.real_only and any("D" in kind.partition("->")[0] for kind in kinds):
         return "takes real operands only"
     return ""
 

@@ -30,19 +30,23 @@ import numpy as np
 from numgrad.codegen import cache, threads
 from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.dtypes import short
+from numgrad.codegen.symbols import Operand
 
 MOST = 1024
 """Combinations of lengths that a formula remembers."""
 
 
 class FormulaPlan(NamedTuple):
-    """How it is computed for some lengths: kernels, which results there are, if never shared."""
+    """How it is computed for some lengths: kernels, which results there are.
+
+    ``entry`` is that of the kernel for one thread, where several would never pay.
+    """
 
     serial: Callable[[], Callable[..., None]]
     parallel: Callable[[], Callable[..., None]]
     work_ns: float
     wanted: list[bool]
-    alone: bool
+    entry: Callable[..., None] | None
 
 
 class ArrayFormula:
@@ -59,7 +63,8 @@ class ArrayFormula:
         A letter for each axis.
     signature
         Operands and results with their axes, ``"x:nc weight:c eps -> y:nc mean:n"``; numbers have
-        none.
+        none. The dtype of a number may follow, ``"seed=uint64"``. Of ``"place#n"``, which a caller
+        does not give, the formula gets the index along axes, as uint64.
     units
         The axes for whose length 1 there are kernels of their own.
     ns
@@ -70,13 +75,11 @@ class ArrayFormula:
         self, function: Callable[..., Any], axes: str, signature: str, units: str, ns: float
     ) -> None:
         self.function, self.name, self.ns = function, function.__name__.strip("_"), ns
-        operands, results = signature.split("->")
         self.operands, self.results = (
-            [tuple([axes.index(a) for a in part.partition(":")[2]]) for part in side.split()]
-            for side in (operands, results)
+            [Operand.of(text, axes) for text in side.split()] for side in signature.split("->")
         )
         self.units = [a in units for a in axes]
-        self.arrays = [bool(axes) for axes in self.operands]
+        self.arrays = [bool(operand.axes) for operand in self.operands if not operand.is_index]
         self._plans: dict[tuple, FormulaPlan] = {}
         self._variants: dict[tuple, tuple[Callable[[bool], Callable[..., None]], list[bool]]] = {}
 
@@ -89,23 +92,22 @@ class ArrayFormula:
         **options: Any,
     ) -> list[Any]:
         """The results in these shapes; operands have the elements of their axes in C order."""
-        arguments, numbers, absent, results = [], [], [], []
+        arguments, numbers, results = [], [], []
         for is_array, a in zip(self.arrays, operands, strict=True):
             if a is None:
-                absent.append(True)
                 continue
-            absent.append(False)
             if not is_array:
                 numbers.append(a)
                 continue
             if a.dtype is not dtype or not a.flags.c_contiguous:
                 a = np.ascontiguousarray(a, dtype)
             arguments.append(a if a.ndim == 1 else a.ravel())
-        key = (dtype.char, extents, *absent, *options.values())
+        key = (dtype.char, extents, *[a is None for a in operands], *options.values())
         plan = self._plans.get(key)
         if plan is None:
             if len(self._plans) >= MOST:
                 self._plans.clear()
+            absent = [a is None for a in operands]
             plan = self._plans[key] = self._plan(dtype, extents, absent, options)
         for is_wanted, shape in zip(plan.wanted, shapes, strict=False):
             if is_wanted:
@@ -114,16 +116,12 @@ class ArrayFormula:
                 arguments.append(y if len(shape) == 1 else y.ravel())
             else:
                 results.append(None)
-        entry = plan.serial() if plan.alone else threads.choose(*plan[:3])
+        entry = plan.entry or threads.choose(plan.serial, plan.parallel, plan.work_ns)
         entry(*arguments, *numbers, *extents)
         return results
 
     def _plan(
-        self,
-        dtype: np.dtype,
-        extents: tuple[int, ...],
-        absent: list[bool],
-        options: dict[str, Any],
+        self, dtype: np.dtype, extents: tuple[int, ...], absent: list[bool], options: dict[str, Any]
     ) -> FormulaPlan:
         units = [own and n == 1 for own, n in zip(self.units, extents, strict=True)]
         key = (dtype, *units, *absent, *options.values())
@@ -131,7 +129,7 @@ class ArrayFormula:
             self._variants[key] = self._variant(dtype, units, absent, options)
         entry, wanted = self._variants[key]
         work_ns = prod(extents) * self.ns
-        alone = work_ns < threads.least_ns()
+        alone = entry(False) if work_ns < threads.least_ns() else None
         return FormulaPlan(partial(entry, False), partial(entry, True), work_ns, wanted, alone)
 
     def _variant(
@@ -176,7 +174,8 @@ class ArrayFormula:
         # imported by who writes a kernel: ``import numgrad.nn`` needs no generator of loops
         from numgrad.codegen.nests.arrays import formula_kernel
 
-        given = [None if no else axes for no, axes in zip(absent, self.operands, strict=True)]
+        none = iter(absent)
+        given = [None if not own.is_index and next(none) else own for own in self.operands]
         text, wanted = formula_kernel(
             f"{self.name}_{short(dtype)}", self.function, given, self.results, units, dtype,
             options, parallel=parallel,

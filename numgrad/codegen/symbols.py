@@ -9,7 +9,7 @@ graph, with NumPy's promotion rules, Python numbers weak as in NEP 50. Reduction
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -211,6 +211,31 @@ class Reader:
             dtype = np.dtype("uint64" if dtype.kind == "u" else "int64")
             x = self.cast(x, dtype)
         return self.make("reduce", (x,), dtype, kind)
+
+
+class Operand(NamedTuple):
+    """An operand or a result of a formula of whole arrays.
+
+    Attributes
+    ----------
+    axes
+        Those that it has, by number; none of a number.
+    dtype
+        That of a number, where it is another than the arrays'.
+    is_index
+        Whether it is the index along its axes, which is not handed over.
+    """
+
+    axes: tuple[int, ...]
+    dtype: str
+    is_index: bool
+
+    @classmethod
+    def of(cls, text: str, axes: str) -> Operand:
+        """The operand that a word of a signature describes."""
+        name, _, dtype = text.partition("=")
+        _, sign, own = name.partition("#" if "#" in name else ":")
+        return cls(tuple([axes.index(a) for a in own]), dtype, sign == "#")
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:

@@ -321,14 +321,14 @@ def _dtypes(op: Any) -> str:
     """Text on the dtypes that are taken, and on those that come out."""
     dtypes: dict[str, str] = {}
     for name in _KINDS:
-        if name == "complex64" and op.real:
+        if name == "complex64" and op.real_only:
             continue
         try:
             dtype = op.result_dtype(np.dtype(name))
         except NumgradError:
             continue
         if dtype is None:
-            return "Complex operands are refused." if op.real else ""
+            return "Complex operands are refused." if op.real_only else ""
         dtypes[name] = str(dtype)
     if not dtypes:
         return ""

@@ -472,9 +472,7 @@ def kernel(
 
     Not checked, as with Numba, are indices: one out of range reads or writes memory of others.
     ``NUMGRAD_BOUNDSCHECK=1`` in the environment has each compared, and raises ``IndexError``. A
-    name that no path assigns is NaN, or 0 if it is an integer. Integers divided by 0 give 0. A
-    maximum of no elements is 0 where the length follows from what is computed; lengths of arrays of
-    one statement are not compared there.
+    name that no path assigns is NaN, or 0 if it is an integer. Integers divided by 0 give 0.
     An axis of length 1 is repeated where it is written so, as in ``x[:, None]``, not where an
     argument has that length. Values from outside of the function are those of the first call.
 

@@ -65,14 +65,14 @@ class Op(Documented):
         it is defined.
     linear, bilinear
         Whether it is linear in all operands together; in each of them.
-    effects
-        Whether a call is there for more than its result: an error that it may raise.
+    may_raise
+        Whether a call is there for the error that it may raise, also if nobody reads its result.
     materializes
         Whether gradient formulas get zeros for outputs that no gradient reached, or None.
     lowering
         Dotted name of the module that writes it as terms of a compiled function, which is imported
         when the compiler first meets it.
-    real, keeps_dtype, signed_zeros
+    real_only, keeps_dtype, signed_zeros
         Whether it refuses complex operands; whether the result has the dtype of the first operand,
         whatever the others; whether the sign of a zero is promised.
     complex_ref
@@ -117,10 +117,10 @@ class Op(Documented):
         differentiable: bool = True,
         linear: bool = False,
         bilinear: bool = False,
-        effects: bool = False,
+        may_raise: bool = False,
         lowering: str | None = None,
         smooth: bool = False,
-        real: bool = False,
+        real_only: bool = False,
         holomorphic: bool = False,
         real_beside: int = 0,
         keeps_dtype: bool = False,
@@ -156,11 +156,11 @@ class Op(Documented):
         self.complex_ref: Callable[..., Any] | None = None
         self.kinks: list[Kink] = []
         self.smooth = smooth or linear
-        self.real, self.keeps_dtype, self.signed_zeros = real, keeps_dtype, signed_zeros
-        self._refuses_complex = real and self.is_users
+        self.real_only, self.keeps_dtype, self.signed_zeros = real_only, keeps_dtype, signed_zeros
+        self._refuses_complex = real_only and self.is_users
         self.holomorphic, self.real_beside = holomorphic, real_beside
         self.differentiable, self.linear, self.aliases = differentiable, linear, tuple(aliases)
-        self.bilinear, self.effects, self.lowering = bilinear, effects, lowering
+        self.bilinear, self.may_raise, self.lowering = bilinear, may_raise, lowering
         self.internal = internal  # a part of other operations, without a public name
         self.declared: dict[str, GradientFormula] = {}
         self.constants: frozenset[str] = frozenset()
@@ -365,7 +365,7 @@ class Op(Documented):
         return self.__module__.partition(".")[0] != __name__.partition(".")[0]
 
     def check_real(self, operands: Sequence[Any]) -> None:
-        """Raise if an operation of a user's, declared ``real``, gets a complex operand.
+        """Raise if an operation of a user's, declared ``real_only``, gets a complex operand.
 
         Those of this package refuse them by their dtype rules. ``operands`` are arrays, dtypes or
         types of Python numbers.

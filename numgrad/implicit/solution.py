@@ -23,7 +23,7 @@ from numgrad.core.op import OPS
 from numgrad.errors import NumgradLinAlgError, NumgradRuntimeError, NumgradTraceError
 from numgrad.operations.linear_algebra.solve import solve
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.call import captured
+from numgrad.transforms.call import closed_over
 from numgrad.transforms.linearization import Linearization, filled
 
 Parts: TypeAlias = Sequence[Tensor]
@@ -74,7 +74,7 @@ class Equation(ABC):
     def _closures(self, like: Parts, inputs: Parts) -> list[Tensor]:
         standins = [_standin(x) for x in (*like, *inputs)]
         count = len(like)
-        return captured(self.name, lambda x: self.residual(x[:count], x[count:]), standins)
+        return closed_over(self.name, lambda x: self.residual(x[:count], x[count:]), standins)
 
 
 def _standin(x: Tensor) -> Tensor:

@@ -29,7 +29,7 @@ from numgrad.integrate.system import (
     unravelled,
 )
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.call import captured, check_function
+from numgrad.transforms.call import check_function, closed_over
 from numgrad.transforms.mapping import vmap
 
 METHODS = ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")
@@ -215,7 +215,7 @@ def _integrate(
         return _for_examples(level, system, settings, times, y0, params, dense, events)
     if state.grad_enabled or state.interpreters:
         standins = [Tensor(np.array(x._array), x.dtype.kind in "fc") for x in (y0, *params)]
-        closures = captured(
+        closures = closed_over(
             "solve_ivp", lambda standins: [system.rhs(times.span[0], *standins)], standins
         )
         if closures and system.compiled:
@@ -226,7 +226,7 @@ def _integrate(
         if closures:
             system = OdeSystem(system.rhs, closures)
     inputs = (times.first, *((times.last,) if times.asked is None else (times.asked,)), y0)
-    tensors = (*inputs, *params, *system.captured)
+    tensors = (*inputs, *params, *system.closed_over)
     followed = bool(state.interpreters) or (
         state.grad_enabled and any(t.requires_grad for t in tensors)
     )
@@ -244,7 +244,7 @@ def _integrate(
     reached = times.reached(result.t)
     if followed:
         problem = InitialValueProblem(system, settings, copy(result))
-        inputs = (y0, *params, *system.captured)
+        inputs = (y0, *params, *system.closed_over)
         y = SolveIvp.apply(problem, times.first, reached, *inputs)
 
         def sol(t: Any) -> Tensor:

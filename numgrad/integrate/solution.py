@@ -306,7 +306,7 @@ class InitialValueProblem:
 
     def params(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """The parameters among the inputs."""
-        return list(inputs[3 : len(inputs) - len(self.system.captured)])
+        return list(inputs[3 : len(inputs) - len(self.system.closed_over)])
 
 
 def _in_turn(function: type[Function], info: Any, in_dims: tuple, args: tuple) -> tuple[Any, Any]:
@@ -462,7 +462,7 @@ def _second(
     if all(m is None for m in moves):
         return None, [None] * len(inputs)
     again = state.grad_enabled
-    count = len(problem.system.captured)
+    count = len(problem.system.closed_over)
     if again and count:
         raise NumgradNotImplementedError(
             "solve_ivp: third derivatives by what the function closes over; pass it in args"
@@ -476,7 +476,11 @@ def _second(
         x.requires_grad_()
     with enable_grad():
         moved = along(problem, [*operands, *inputs[known:]], moves)
-    x = [t for t, each in zip((*operands, *problem.system.captured), followed, strict=True) if each]
+    x = [
+        t
+        for t, each in zip((*operands, *problem.system.closed_over), followed, strict=True)
+        if each
+    ]
     grads = iter(Linearization([moved], x, create_graph=again).pull([w]))
     for leaf in fresh:
         leaf._requires_grad = False
@@ -507,11 +511,11 @@ def along(
         return OPS["concat"]([out, moved])
 
     twice = InitialValueProblem(
-        OdeSystem(rhs, system.captured, system.compiled), problem.settings.twice(n)
+        OdeSystem(rhs, system.closed_over, system.compiled), problem.settings.twice(n)
     )
     z = SolveIvp.apply(
         twice, t0, times, OPS["concat"]([y0, start]), *params, *(m for _, m in directions),
-        *system.captured,
+        *system.closed_over,
     )  # fmt: skip
     tangent = z[:, n:] * weight
     if dtimes is None:

@@ -197,16 +197,16 @@ class OdeSystem:
 
     Attributes
     ----------
-    captured
+    closed_over
         Tensors with the place in the graph of what is closed over; their numbers mean nothing.
     compiled
         Whether ``ng.jit`` compiles what is evaluated.
     """
 
     def __init__(
-        self, rhs: Callable[..., Tensor], captured: Sequence[Tensor] = (), compiled: bool = False
+        self, rhs: Callable[..., Tensor], closed_over: Sequence[Tensor] = (), compiled: bool = False
     ) -> None:
-        self.rhs, self.captured, self.compiled = rhs, tuple(captured), compiled
+        self.rhs, self.closed_over, self.compiled = rhs, tuple(closed_over), compiled
         self._made: dict[Any, Callable[..., Any]] = {}
 
     def made(self, key: Any, make: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
@@ -231,7 +231,7 @@ class Slopes:
     def __init__(self, system: OdeSystem, params: Sequence[Any], followed: Sequence[int]) -> None:
         self.system, self.followed = system, tuple(followed)
         self.params = [p.detach() if isinstance(p, Tensor) else p for p in params]
-        self.like = [*(self.params[k] for k in followed), *system.captured]
+        self.like = [*(self.params[k] for k in followed), *system.closed_over]
         self.count = sum(int(p.size) for p in self.like)
         self.evaluations = 0
         self.failure: BaseException | None = None
@@ -239,7 +239,7 @@ class Slopes:
     def scales(self) -> np.ndarray:
         """How large each number is that is differentiated by, 1 where it is not known."""
         known = [np.abs(self.params[k]._array).ravel() for k in self.followed]
-        known += [np.ones(t.size) for t in self.system.captured]
+        known += [np.ones(t.size) for t in self.system.closed_over]
         whole = np.concatenate([np.ones(0), *known])
         return np.where((whole > 0) & np.isfinite(whole), whole, 1.0)
 
@@ -269,7 +269,7 @@ class Slopes:
         for k in self.followed:
             params[k] = Tensor(params[k]._array, True)
         out = self.system.rhs(t, state_tensor, *params)
-        return out, [state_tensor, *(params[k] for k in self.followed), *self.system.captured]
+        return out, [state_tensor, *(params[k] for k in self.followed), *self.system.closed_over]
 
     def pull(self, t: float, y: np.ndarray, a: np.ndarray) -> np.ndarray:
         """``a J``, and after it the same of all that is followed."""
@@ -286,7 +286,7 @@ class Slopes:
         with eagerly(grad_enabled=True):
             out, x = self._recorded(t, y)
             grads = Linearization([out], x).pull(
-                [Tensor(a.astype(out.dtype, copy=False))], last=not system.captured
+                [Tensor(a.astype(out.dtype, copy=False))], last=not system.closed_over
             )
         return np.concatenate(
             [
@@ -380,7 +380,9 @@ def slopes_jvp(
             x.requires_grad_()
     out = system.rhs(t, *operands)
     moving = [
-        (x, m) for x, m in zip((*operands, *system.captured), moves, strict=True) if m is not None
+        (x, m)
+        for x, m in zip((*operands, *system.closed_over), moves, strict=True)
+        if m is not None
     ]
     linear = Linearization([out], [x for x, _ in moving], create_graph=state.grad_enabled)
     (tangent,) = linear.push([m for _, m in moving])

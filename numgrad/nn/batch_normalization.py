@@ -95,11 +95,8 @@ def channel_gradients(g, x: Any, weight, mean, rstd, g_mean, g_variance, n, *, m
     method=False,
     outputs=True,
     auxiliaries=("rstd",),
-    samples=[
-        (((3, 2, 4), (2,), (2,)), {}),
-        (((4, 3), (3,), (3,)), {}),
-    ],
-    real=True,
+    samples=[(((3, 2, 4), (2,), (2,)), {}), (((4, 3), (3,), (3,)), {})],
+    real_only=True,
     smooth=True,
     lowering="numgrad.nn.lowerings",
 )
@@ -228,7 +225,7 @@ def gradients_by(g, x, mean, variance, weight, eps, *, mask):
         (((4, 3), (3,), (3,), (3,), (3,)), {"eps": 0.1}),
     ],
     domain=(0.2, 2.0),  # variances are positive
-    real=True,
+    real_only=True,
     smooth=True,
     lowering="numgrad.nn.lowerings",
 )

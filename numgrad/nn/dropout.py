@@ -3,19 +3,28 @@
 The random numbers follow from one seed a call, drawn from NumPy's global generator: they repeat
 after ``ng.random.manual_seed``, and when ``ng.checkpoint`` computes a part again. Examples of a
 batched computation (``vmap``) share them.
+
+Note [Random numbers by position]
+---------------------------------
+The number of element ``k`` is the ``k``-th of SplitMix64 (https://doi.org/10.1145/2660193.2660195),
+which is a mixed counter: any element's can be had without those before it. So nothing is stored for
+the backward pass, which draws the same numbers again, loops vectorise, and the result does not
+depend on the number of threads. The kernel is written by the generator (Note [Array formulas] in
+``codegen.array_formulas``); against one by hand value and gradient took 0.88 to 1.05 of the time,
+the loops alone 0.87 to 1.06, a call of 256 elements 1 us more.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from numgrad.codegen import threads
+from numgrad.codegen.array_formulas import array_formula
+from numgrad.codegen.symbols import real_dtype
 from numgrad.core.abstract import ones
 from numgrad.core.batching import BatchOperand, apply
 from numgrad.core.declare import primitive
@@ -23,22 +32,34 @@ from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.core.options import Option, option
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.kernels.dropout import BITS, dropout_kernel
 from numgrad.nn.applied import Applied, applies
 from numgrad.random.generator import draw_seed
 from numgrad.tensors.creation import asarray
 from numgrad.tensors.inplace import assign, inplace as write
 from numgrad.tensors.tensor import Tensor
 
-_ELEMENT_NS = 0.4  # a random number, read and written
+BITS = 53
+"""Of a random number."""
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+def _mixed(z):
+    """The number that SplitMix64 makes of a state."""
+    z = (z ^ (z >> np.uint64(30))) * _FIRST
+    z = (z ^ (z >> np.uint64(27))) * _SECOND
+    return z ^ (z >> np.uint64(31))
+
+
+@array_formula("gk", "x:gk seed=uint64 least=uint64 scale group#g -> y:gk", units="k", ns=0.4)
+def dropped(x, seed, least, scale, group):
+    """Zero groups whose number is below ``least``; multiply others by ``scale``."""
+    number = _mixed(_mixed(seed) + group * _STEP) >> np.uint64(64 - BITS)
+    return np.where(number >= least, x * scale, 0)
 
 
 @primitive(
-    name="dropout",
-    internal=True,
-    method=False,
-    linear=True,
-    lowering="numgrad.nn.lowerings",
+    name="dropout", internal=True, method=False, linear=True, lowering="numgrad.nn.lowerings"
 )
 def _dropout(x, seed, *, p, group=1):
     """The operand with random elements set to zero and the others divided by ``1 - p``.
@@ -50,22 +71,18 @@ def _dropout(x, seed, *, p, group=1):
         raise NumgradTypeError(
             f"dropout: the input must be floating or complex, got {x.dtype}; convert with astype"
         )
-    x = np.asarray(x, order="C")  # ascontiguousarray gives 0-d an axis
-    out = np.empty(x.shape, x.dtype)
-    if not out.size:
-        return out
-    source, to, size = x.ravel(), out.ravel(), out.size
+    if not x.size:
+        return np.empty(x.shape, x.dtype)
     if x.dtype.kind == "c":  # both parts of a number are dropped together
-        real = np.float32 if x.dtype == np.complex64 else np.float64
-        source, to, group = source.view(real), to.view(real), 2 * group
-    entry = threads.choose(
-        partial(dropout_kernel, source.dtype, False),
-        partial(dropout_kernel, source.dtype, True),
-        size * _ELEMENT_NS,
-    )
-    scale = 0.0 if p == 1 else 1 / (1 - p)
-    entry(source, to, int(seed), round(p * 2**BITS), scale, group)
-    return out
+        parts = np.ascontiguousarray(x).view(real_dtype(x.dtype))
+        return _dropout.function(parts, seed, p=p, group=2 * group).view(x.dtype).reshape(x.shape)
+    extents, shapes = (x.size // group, group), (x.shape,)
+    return dropped(x.dtype, extents, shapes, x, int(seed), *drop_limit(p))[0]
+
+
+def drop_limit(p: float) -> tuple[int, float]:
+    """The random integer up to which elements are dropped, and the factor of the others."""
+    return round(p * 2**BITS), 0.0 if p == 1 else 1 / (1 - p)
 
 
 _dropout.shape(lambda x, seed, *, p, group: x)

@@ -131,7 +131,7 @@ def row_gradients(g, x, weight, mean, rstd, *, mask):
         (((3, 4), (4,), (4,)), {"extents": (3, 2, 2, 1)}),
         (((3, 4), (4,)), {"extents": (3, 2, 2, 1), "centered": False, "eps": 0.1}),
     ],
-    real=True,
+    real_only=True,
     smooth=True,
     lowering="numgrad.nn.lowerings",
 )
@@ -239,7 +239,7 @@ def _trailing(operation: str, x: Any, normalized_shape: Any, parameters: dict) -
     return (prod(x.shape[:lead]), 1, prod(shape), 1)
 
 
-@composite(name="layer_norm", method=False, real=True, smooth=True)
+@composite(name="layer_norm", method=False, real_only=True, smooth=True)
 def _layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     """Normalize over the last axes: ``(x - mean) / sqrt(var + eps) * weight + bias``.
 
@@ -270,7 +270,7 @@ def _layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     return normalize_groups(x, weight, bias, extents=extents, eps=eps)
 
 
-@composite(name="rms_norm", method=False, real=True, smooth=True)
+@composite(name="rms_norm", method=False, real_only=True, smooth=True)
 def _rms_norm(x, normalized_shape, weight=None, eps=None):
     """Divide by the root mean square over the last axes: ``x / sqrt(mean(x**2) + eps) * weight``.
 
@@ -302,7 +302,7 @@ def _rms_norm(x, normalized_shape, weight=None, eps=None):
     return normalize_groups(x, weight, None, extents=extents, eps=eps, centered=False)
 
 
-@composite(name="group_norm", method=False, real=True, smooth=True)
+@composite(name="group_norm", method=False, real_only=True, smooth=True)
 def _group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
     """Normalize each of ``num_groups`` groups of channels (axis 1) of each example (axis 0).
 

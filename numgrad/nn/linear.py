@@ -3,6 +3,14 @@
 As with products (``numgrad.operations.product_plan``) everything but the numbers is decided once
 for given dtypes and shapes: leading axes of ``x`` are seen as the rows of one matrix, small and
 large matrices take other kernels. One record stands for the product, the sum and both transposes.
+
+Note [Linear maps by the generator]
+-----------------------------------
+A product is no loop over a formula: its kernels are tiles and BLAS, and the bias is added to what
+is still in registers or cache. The terms of the lowering, a product and a sum, took 0.87 to 0.93 of
+the time at 128 x 128, but 1.07 (float32) and 1.4 (float64) at 1000 x 512 by 512 x 512. An array
+formula (Note [Array formulas] in ``codegen.array_formulas``), a sum over an axis of products, reads
+both matrices again for each element: 1.7 to 3.1 from 16 x 16 on. So it keeps a plan.
 """
 
 from __future__ import annotations

@@ -12,12 +12,13 @@ from numgrad.codegen.dtypes import BOOL, FLOAT64, INT64
 from numgrad.codegen.nests.arrays import Axes, formula_terms
 from numgrad.codegen.nests.polynomial import Length, value_of
 from numgrad.codegen.nests.terms import Term, Terms, count
+from numgrad.codegen.symbols import real_dtype
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.lower.lookup import gather, positions, require, scatter, spread, where
 from numgrad.compiler.lower.lowering import Arithmetic, column, lowering, operands, shape_of
 from numgrad.compiler.lower.matrices import multiplied, swapped
-from numgrad.kernels.dropout import BITS, FIRST, SECOND, STEP
 from numgrad.nn.batch_normalization import normalized_by, standardized_channels
+from numgrad.nn.dropout import drop_limit, dropped
 from numgrad.nn.layer_normalization import standardized_rows
 
 
@@ -32,37 +33,25 @@ def _linear(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     return terms.map("add", (product, terms.cast(args[2], dtype)), dtype)
 
 
-_UINT64 = np.dtype(np.uint64)
-
-
 @lowering("dropout")
 def _dropout(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
-    """Note [Random numbers by position] in ``kernels.dropout``."""
+    """Note [Random numbers by position] in ``dropout``."""
     x, seed = args
     p, group = node.params["p"], node.params["group"]
     if not isinstance(p, int | float):
         return None
-    bits = Arithmetic(terms, _UINT64)
+    bits, number = Arithmetic(terms, np.dtype(np.uint64)), Arithmetic(terms, real_dtype(x.dtype))
+    least, scale = drop_limit(p)
+    place = bits.of(terms.iota(x.shape, divisor=terms.length(group)))
+    rest = bits.of(seed), bits.of(least), number.of(scale), place
 
-    def mixed(z: Term) -> Term:
-        for shift, factor in ((30, int(FIRST)), (27, int(SECOND))):
-            z = bits("multiply", bits("bitwise_xor", z, bits("right_shift", z, shift)), factor)
-        return bits("bitwise_xor", z, bits("right_shift", z, 31))
+    def of_part(part: Term) -> Term:
+        return _read(dropped, terms, [part, *rest], x.shape, ())[0]
 
-    place = terms.iota(x.shape, divisor=terms.length(group))
-    state = bits("add", mixed(bits.of(seed)), bits("multiply", place, int(STEP)))
-    number = bits("right_shift", mixed(state), 11)
-    mask = terms.map("greater_equal", (number, bits.of(round(p * 2**BITS))), BOOL)
-    scale = 0.0 if p == 1 else 1 / (1 - p)
-    if x.dtype.kind == "c":
-        of = Arithmetic(terms, np.dtype(f"f{x.dtype.itemsize // 2}"))
-        parts = [
-            of("multiply", terms.map(part, (x,), of.dtype), scale) for part in ("real", "imag")
-        ]
-        scaled = terms.map("from_parts", parts, x.dtype)
-    else:
-        scaled = Arithmetic(terms, x.dtype)("multiply", x, scale)
-    return where(terms, mask, scaled, terms.constant(x.dtype.type(0).item(), x.dtype))
+    if x.dtype.kind != "c":
+        return of_part(x)
+    parts = [of_part(terms.map(part, (x,), number.dtype)) for part in ("real", "imag")]
+    return terms.map("from_parts", parts, x.dtype)
 
 
 @lowering("embedding")

@@ -193,7 +193,7 @@ _SAMPLES = [{}, {"reverse": True}]
         (((3, 2, 4), (2, 4), (4, 4), (4,)), {"nonlinearity": name, "reverse": name == "tanh"})
         for name in ("tanh", "relu")
     ],
-    real=True,
+    real_only=True,
 )
 def rnn_sequence(a, h, weight, bias=None, *, nonlinearity="tanh", reverse=False):
     """States ``h' = tanh(a + h @ weight.T + bias)`` at all times, or ``relu`` of that."""
@@ -266,7 +266,7 @@ rnn_sequence.kink(
     internal=True,
     auxiliaries=("gates",),
     samples=[(((3, 2, 6), (2, 2), (6, 2), (6,)), params) for params in _SAMPLES],
-    real=True,
+    real_only=True,
     smooth=True,
 )
 def gru_sequence(a, h, weight, bias=None, *, reverse=False):
@@ -342,7 +342,7 @@ def _gru_backward(call, mask, g, a, h, weight, bias, y, gates):
         *[(((3, 2, 8), (2, 2), (8, 2), (8,), (2, 2)), params) for params in _SAMPLES],
         (((1, 2, 8), (2, 3), (8, 3), (8,), (2, 2)), {}),
     ],
-    real=True,
+    real_only=True,
     smooth=True,
 )
 def lstm_sequence(a, h, weight, bias, c, *, reverse=False):

@@ -314,7 +314,7 @@ reciprocal.vjp(x=lambda g, y: -g * np.conj(y * y))
 reciprocal.kink(x=([0.0, -0.0, np.inf], [-np.inf, -np.inf, 0]))
 
 
-@elementwise(ref=np.floor_divide, dunder="floordiv", domain=(0.5, 9.0), real=True)
+@elementwise(ref=np.floor_divide, dunder="floordiv", domain=(0.5, 9.0), real_only=True)
 def floor_divide(a, b):
     """Largest integer not above the quotient; of infinities the limit, as the Array API says.
 
@@ -330,7 +330,7 @@ floor_divide.vjp(a=lambda: 0, b=lambda: 0)
 floor_divide.kink(a=([5.0, 6.0], [0, 0]), b=([3.0, 3.0], [0, 0]))
 
 
-@elementwise(ref=np.remainder, dunder="mod", aliases=("mod",), domain=(0.5, 9.0), real=True)
+@elementwise(ref=np.remainder, dunder="mod", aliases=("mod",), domain=(0.5, 9.0), real_only=True)
 def remainder(a, b):
     """Remainder of the quotient rounded down; it has the sign of the divisor.
 
@@ -346,7 +346,7 @@ remainder.vjp(a=lambda g: g, b=lambda g, a, b: -g * np.floor_divide(a, b))
 remainder.kink(a=([-5.0, 6.0, 5.0], [1, 1, 1]), b=([3.0, 3.0, -3.0], [2, -2, 2]))
 
 
-@elementwise(ref=np.fmod, domain=(0.5, 9.0), real=True)
+@elementwise(ref=np.fmod, domain=(0.5, 9.0), real_only=True)
 def fmod(a, b):
     """Remainder of the quotient rounded towards zero; it has the sign of the dividend.
 
@@ -362,7 +362,7 @@ fmod.vjp(a=lambda g: g, b=lambda g, a, b: -g * np.trunc(a / b))
 fmod.kink(a=([5.0, 6.0, -5.0], [1, 1, 1]), b=([3.0, 3.0, 3.0], [-1, -2, 1]))
 
 
-@elementwise(ref=np.copysign, real=True)
+@elementwise(ref=np.copysign, real_only=True)
 def copysign(a, b):
     """Magnitude of the first operand with the sign of the second.
 
@@ -378,7 +378,7 @@ copysign.vjp(a=lambda g, a, y: g * np.sign(a) * np.sign(y), b=lambda: 0)
 copysign.kink(a=([0.0, -0.0, 2.0, 2.0], [0, 0, 1, -1]), b=([-1.0, 1.0, 0.0, -0.0], [0, 0, 0, 0]))
 
 
-@elementwise(ref=np.floor, special=(0.5,), real=True)
+@elementwise(ref=np.floor, special=(0.5,), real_only=True)
 def floor(x):
     """Largest integer not above the operand.
 
@@ -393,7 +393,7 @@ def floor(x):
 floor.kink(x=([1.0, -0.5], [0, 0]))
 
 
-@elementwise(ref=np.ceil, special=(0.5,), real=True)
+@elementwise(ref=np.ceil, special=(0.5,), real_only=True)
 def ceil(x):
     """Smallest integer not below the operand.
 
@@ -408,7 +408,7 @@ def ceil(x):
 ceil.kink(x=([1.0, -0.5], [0, 0]))
 
 
-@elementwise(ref=np.trunc, special=(0.5,), aliases=("fix",), real=True)
+@elementwise(ref=np.trunc, special=(0.5,), aliases=("fix",), real_only=True)
 def trunc(x):
     """The operand without its fractional part.
 
@@ -585,7 +585,7 @@ def _assembled(a, b):
     method=False,
     internal=True,
     ref=_assembled,
-    real=True,
+    real_only=True,
     smooth=True,
 )
 def from_parts(a, b):

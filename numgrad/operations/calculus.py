@@ -367,7 +367,7 @@ def simpson(y, x=None, dx=1.0, axis=-1):
 _FLOAT64 = np.dtype(np.float64)
 
 
-@primitive(internal=True, method=False, auxiliaries=("interval",), real=True)
+@primitive(internal=True, method=False, auxiliaries=("interval",), real_only=True)
 def piecewise_linear(x, xp, fp):
     """The piecewise linear function through points, in order, constant beyond them."""
     if "c" in (x.dtype.kind, xp.dtype.kind, fp.dtype.kind):

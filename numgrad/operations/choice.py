@@ -175,7 +175,7 @@ def clip(x, min=None, max=None):
 clip.kink(x=([-1.0, 1.0, 0.0, 2.0, -2.0], [1, 1, 1, 0, 0]), params={"min": -1.0, "max": 1.0})
 
 
-@elementwise(ref=np.heaviside, special=(0.0,), real=True)
+@elementwise(ref=np.heaviside, special=(0.0,), real_only=True)
 def heaviside(a, b):
     """0 where the first operand is negative, 1 where it is positive, the second where it is 0.
 
@@ -243,7 +243,7 @@ def _first(operands):
     ref=lambda x, nan, posinf, neginf: np.where(
         np.isnan(x), nan, np.where(np.isinf(x), np.where(x > 0, posinf, neginf), x)
     ),
-    real=True,
+    real_only=True,
 )
 def replace_nonfinite(x, nan, posinf, neginf):
     """The operand with NaN and infinities replaced; the gradient passes finite elements only."""

@@ -150,7 +150,11 @@ erfc.kink(x=([np.inf, -np.inf, 1e200], [0, 0, 0]))
 
 
 @elementwise(
-    ref="scipy.special.erfinv", scalar="erfinv", domain=(-0.9, 0.9), real=True, signed_zeros=False
+    ref="scipy.special.erfinv",
+    scalar="erfinv",
+    domain=(-0.9, 0.9),
+    real_only=True,
+    signed_zeros=False,
 )
 def erfinv(x):
     """Inverse of the error function.
@@ -185,7 +189,11 @@ gamma.kink(x=([-1.0, -2.0], [np.nan, np.nan]))
 
 
 @elementwise(
-    ref="scipy.special.gammaln", scalar="gammaln", domain=(0.5, 4.0), aliases=("lgamma",), real=True
+    ref="scipy.special.gammaln",
+    scalar="gammaln",
+    domain=(0.5, 4.0),
+    aliases=("lgamma",),
+    real_only=True,
 )
 def gammaln(x):
     """Logarithm of the absolute value of the gamma function.
@@ -325,7 +333,7 @@ def real_elementwise(
 
     def declare(function: Callable[..., Any]) -> Elementwise:
         name = function.__name__
-        return Elementwise(function, types=partial(types, name), real=True, **options)
+        return Elementwise(function, types=partial(types, name), real_only=True, **options)
 
     return declare
 

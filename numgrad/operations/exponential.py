@@ -151,7 +151,7 @@ sqrt.vjp(x=lambda g, y: g / (2 * np.conj(y)))
 sqrt.kink(x=([0.0, -1.0], [np.inf, np.nan]))
 
 
-@elementwise(ref=np.cbrt, domain=(0.2, 5.0), real=True)
+@elementwise(ref=np.cbrt, domain=(0.2, 5.0), real_only=True)
 def cbrt(x):
     """Real cube root.
 
@@ -167,7 +167,7 @@ cbrt.vjp(x=lambda g, y: g / (3 * y * y))
 cbrt.kink(x=([0.0, -0.0, -8.0], [np.inf, np.inf, 1 / 12]))
 
 
-@elementwise(ref=np.hypot, domain=(0.3, 3.0), real=True)
+@elementwise(ref=np.hypot, domain=(0.3, 3.0), real_only=True)
 def hypot(a, b):
     """Length of the hypotenuse, ``sqrt(a*a + b*b)`` without overflow.
 
@@ -183,7 +183,7 @@ hypot.vjp(a=lambda g, a, y: g * (a / y), b=lambda g, b, y: g * (b / y))
 hypot.kink(a=([0.0, 0.0], [np.nan, 0]), b=([0.0, 2.0], [np.nan, 1]))
 
 
-@elementwise(ref=np.logaddexp, real=True, signed_zeros=False)
+@elementwise(ref=np.logaddexp, real_only=True, signed_zeros=False)
 def logaddexp(a, b):
     """``log(exp(a) + exp(b))`` without overflow.
 
@@ -202,7 +202,7 @@ logaddexp.kink(
 )
 
 
-@elementwise(ref=np.logaddexp2, real=True, signed_zeros=False)
+@elementwise(ref=np.logaddexp2, real_only=True, signed_zeros=False)
 def logaddexp2(a, b):
     """``log2(2**a + 2**b)`` without overflow.
 

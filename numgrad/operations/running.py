@@ -139,7 +139,7 @@ cummin.kink(x=([1.0, 1.0, 2.0], [1, 2, 0]))
     ),
     samples=[(((3, 4),), {"axis": 1}), (((3, 4),), {})],
     smooth=True,
-    real=True,
+    real_only=True,
 )
 def logcumsumexp(x, *, axis=None):
     """``log(cumsum(exp(x)))`` along an axis without overflow.

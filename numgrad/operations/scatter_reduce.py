@@ -16,7 +16,7 @@ from numgrad.operations.write import put
 _REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
-@primitive(internal=True, method=False, keeps_dtype=True, real=True)
+@primitive(internal=True, method=False, keeps_dtype=True, real_only=True)
 def extreme_at(x, positions, values, *, largest, include_self):
     """The operand with extrema at positions of its elements in C order."""
     if x.dtype.kind == "c":

@@ -75,10 +75,10 @@ def by_library(name: str, rule: Any = None) -> dict[str, Any]:
     """
     rule = rule or partial(floating, name)
     if name not in COMPLEX_LIBRARY:
-        return {"types": rule, "real": True}
+        return {"types": rule, "real_only": True}
     return {
         "types": partial(_of_either, rule, name),
-        "real": False,
+        "real_only": False,
         "holomorphic": True,
         "real_beside": REAL_BESIDE[name],
     }

@@ -134,7 +134,7 @@ arctan.complex_vjp(x=lambda g, x: g / np.conj(x - 1j) / np.conj(x + 1j))
 arctan.kink(x=([np.inf, -np.inf, 1e200], [0, 0, 0]))
 
 
-@elementwise(ref=np.arctan2, aliases=("atan2",), domain=(0.3, 3.0), real=True)
+@elementwise(ref=np.arctan2, aliases=("atan2",), domain=(0.3, 3.0), real_only=True)
 def arctan2(a, b):
     """Angle of the point with ordinate ``a`` and abscissa ``b``.
 

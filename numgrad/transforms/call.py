@@ -533,7 +533,7 @@ def real_number(argnums: Argnums, value: Tensor) -> Tensor:
     return value
 
 
-def captured(
+def closed_over(
     name: str, function: Callable[[Sequence[Tensor]], Sequence[Tensor]], own: Sequence[Tensor]
 ) -> list[Tensor]:
     """Tensors with the places of what ``function`` closes over: Note [Closures].

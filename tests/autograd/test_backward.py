@@ -278,6 +278,13 @@ def test_cotangents_may_come_in_batches(lib, raises):
             lib.autograd.grad(y, x, lib.ones(wrong), is_grads_batched=True, retain_graph=True)
 
 
+def test_materialized_zeros_have_the_batch_axis():
+    x, unused = leaf(ng), ng.ones(3, requires_grad=True)
+    options = {"is_grads_batched": True, "materialize_grads": True}
+    _, zeros = ng.autograd.grad(x * x, [x, unused], ng.eye(2), **options)
+    assert zeros.tolist() == [[0.0, 0.0, 0.0]] * 2
+
+
 def test_a_batch_has_an_axis_and_one_length():
     """Promise 37."""
     x = leaf(ng)

@@ -428,7 +428,7 @@ LOOPS: dict[str, Callable[[Callable[[Any], Any]], Callable[[Any], Any]]] = {
 }
 
 
-@pytest.mark.slow(cases=2 * len(RULES))
+@pytest.mark.slow(cases=len(RULES))
 @pytest.mark.parametrize(
     ("rule", "loop", "inside"),
     each_first([*RULES], [*LOOPS], [True, False]),

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import numgrad as ng
+from numgrad.core.op import OPS
+from numgrad.errors import NumgradIndexError
+from tests.operations.reference import by_name
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -212,3 +215,33 @@ def test_methods_that_need_bytes_and_operands_that_are_text():
     raised(ng.NumgradTraceError, "pickling needs the numbers", pickled, X)
     raised(ng.NumgradTypeError, "multiply: .* got str 'a'", text, X)
     raised(ng.NumgradTypeError, "multiply: .* got bytes b'a'", text_first, X)
+
+
+OTHERS = {
+    "roll": {"shift": 1}, "repeat": {"repeats": 2}, "take": {"indices": [0]}, "topk": {"k": 1},
+    "split": {"indices_or_sections": 1}, "array_split": {"indices_or_sections": 1},
+    "partition": {"kth": 1}, "argpartition": {"kth": 1}, "quantile": {"q": 0.5},
+    "percentile": {"q": 50.0}, "nanquantile": {"q": 0.5}, "unfold": {"size": 1},
+    "sliding_window_view": {"window_shape": 2}, "gaussian_filter1d": {"sigma": 1.0},
+    "uniform_filter1d": {"size": 3}, "resample": {"num": 2},
+    "savgol_filter": {"window_length": 3, "polyorder": 1},
+}  # fmt: skip
+"""What operations along an axis take besides one operand."""
+
+
+def operations_along_an_axis():
+    for op in [*OPS.values()]:
+        known = inspect.signature(op).parameters
+        needed = {n for n, p in known.items() if p.default is p.empty and n != "axis"}
+        needed -= {*OTHERS.get(op.name, {})}
+        if "axis" in known and len(needed) == 1 and op.name != "runs":
+            yield op
+
+
+@pytest.mark.parametrize("op", **by_name([*operations_along_an_axis()]))
+def test_an_axis_that_is_not_there(op):
+    """The error of eager code, and while a function is traced."""
+    call = lambda x: op(x, axis=7, **OTHERS.get(op.name, {}))  # noqa: E731
+    for function in (call, ng.jit(call)):
+        with pytest.raises(NumgradIndexError, match="axis"):
+            function(ng.ones((2, 3)))

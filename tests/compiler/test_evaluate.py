@@ -67,7 +67,7 @@ def test_values_stay_what_they_were_when_a_call_writes_to_their_memory():
         return (array,)
 
     (view,) = graph.add(OPS["reshape"], (x,), {"shape": (3, 1)}, [((3, 1), F8)])
-    params = {"function": double, "effects": True, "writes": (x,)}
+    params = {"function": double, "impure": True, "writes": (x,)}
     (after,) = graph.add(CALL, (x,), params, [((3,), F8)])
     (again,) = graph.add(CALL, (after,), params, [((3,), F8)])
     graph.outputs = [view, x, after]

@@ -214,7 +214,7 @@ def test_an_optimizer_steps_at_each_call():
     tracer = record(step, VECTOR)
     assert p.tolist() == [1.0, 2.0, 3.0]
     (call,) = [node for node in tracer.graph.nodes if node.op == CALL]
-    assert call.params["effects"]
+    assert call.params["impure"]
     assert call.params["writes"] == (tracer.captured[0].value,)
     expected = np.array([1.0, 2.0, 3.0])
     for _ in range(2):
@@ -246,7 +246,7 @@ def test_the_norm_of_gradients_is_computed_at_each_call():
 
     tracer = record(f, VECTOR)
     (call,) = [node for node in tracer.graph.nodes if node.op == CALL]
-    assert not call.params["effects"]
+    assert not call.params["impure"]
     (write,) = tracer.gradients
     assert write.value is not call.inputs[0]  # it was scaled
 

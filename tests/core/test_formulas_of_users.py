@@ -160,7 +160,7 @@ def test_one_operand_may_be_called_y():
 def test_operations_of_real_operands_refuse_complex_ones(declare, how):
     """The gradient formula of a square, ``2 g x``, holds of real operands alone."""
 
-    @declare(real=True)
+    @declare(real_only=True)
     def real_square(x):
         return x * x
 

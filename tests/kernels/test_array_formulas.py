@@ -51,6 +51,18 @@ def test_values(dtype, shape):
                 np.testing.assert_allclose(ours.ravel(), theirs.ravel(), rtol=rtol, atol=rtol)
 
 
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_index_and_numbers_of_other_dtypes(shape):
+    def even(x, seed, place):
+        return np.where((place ^ seed) & np.uint64(1) == np.uint64(0), x, 0)
+
+    formula = array_formula("nci", "x:nci seed=uint64 place#ni -> y:nci")(even)
+    x, seed = np.ones(shape), 2**63 + 5
+    place = np.arange(shape[0] * shape[2]).reshape(shape[0], 1, shape[2])
+    (y,) = formula(x.dtype, shape, (shape,), x, seed)
+    np.testing.assert_array_equal(y, np.broadcast_to((place ^ 5) & 1 == 0, shape))
+
+
 def test_operands_of_other_dtypes_and_layouts():
     formula = array_formula("nci", SIGNATURE)(scaled)
     x = np.asfortranarray(np.random.default_rng(1).standard_normal((6, 7, 8)))

@@ -66,7 +66,8 @@ def run(mutant: Mutant, copy: Path, limit: float, log: Path, *, change: bool = T
     kept, times = changed.read_bytes(), changed.stat()
     if change:
         changed.write_text(mutant.code())
-    stamp = times.st_mtime + 1 + hash(mutant) % 10**6  # else a cached module would do
+    # else a cached module would do, also that of the run without a change
+    stamp = times.st_mtime + 1 + 2 * (hash(mutant) % 10**6) + change
     os.utime(changed, (stamp, stamp))
     begun = started_in(log)
     begun.unlink(missing_ok=True)

@@ -11,8 +11,8 @@ from numgrad.autograd.batching.batch import BatchingInterpreter
 from numgrad.codegen.native.signature import parse
 from numgrad.codegen.native.translation import translate
 from numgrad.core.op import OPS
-from numgrad.kernels import dropout
 from numgrad.nn import functional as F
+from numgrad.nn.dropout import dropped
 from numgrad.random.generator import draw_seed
 
 LAYERS = pytest.mark.parametrize("name", ["Dropout", "Dropout1d", "Dropout2d"])
@@ -134,10 +134,9 @@ def test_forward_mode_and_batches_share_the_zeros():
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_numbers_are_drawn_in_vectors(dtype):
     """A function of the text in the loop's body would keep it from being written in vectors."""
-    text = dropout._SOURCE.format(type=dtype, task=dropout.TASK, range="range")
-    array = f"{dtype}[::1]"
-    signature = parse(f"void({array}, {array}, int64, int64, {dtype}, int64)")
-    assert re.search(r"mul <\d+ x i64>", translate(text, signature))
+    units, absent = [False, True], [False] * 4
+    _, text, signature, *_ = dropped._text(np.dtype(dtype), units, absent, {}, False)
+    assert re.search(r"mul <\d+ x i64>", translate(text, parse(signature)))
 
 
 @pytest.mark.parametrize("group", [1, 3])

@@ -51,7 +51,7 @@ ENDLESS = {"pro_cv", "obl_cv"}
 
 def reference(op):
     """The function with the same meaning, which is not numgrad's."""
-    if of_our_own(op) and isinstance(op, Elementwise) and op.real:
+    if of_our_own(op) and isinstance(op, Elementwise) and op.real_only:
         return _of_floats(op.ref)
     if isinstance(op.ref, str):
         module, name = op.ref.rsplit(".", 1)

@@ -32,7 +32,7 @@ MIXED = [
     and op.__module__.startswith("numgrad.operations")
     and len(op.inputs) > 1
     and op.differentiable
-    and not (op.real or op.internal or op.name == "where")
+    and not (op.real_only or op.internal or op.name == "where")
 ]
 BINARY = [op for op in MIXED if len(op.inputs) == 2 and not op.real_beside]
 STEEP = {"eval_jacobi", "eval_sh_jacobi", "eval_gegenbauer"}

@@ -296,6 +296,15 @@ def test_functions_are_saved_by_their_attributes_only():
     assert state["lr_lambdas"] == [None, {"rate": 0.9}]
     schedule = CYCLES["own cycle"](lr_scheduler, opt)
     assert schedule.state_dict()["_scale_fn_custom"] == {"rate": 0.5}
+    plain, own = (
+        lr_scheduler.CyclicLR(optimizer(ng), 0.1, 0.4, scale_fn=f, cycle_momentum=False)
+        for f in (None, Decay(0.1))
+    )
+    own.load_state_dict(plain.state_dict())
+    assert own.scale_fn(1) == 0.1
+    for other, expected in ((own, 0.25), (plain, 1.0)):
+        other.load_state_dict(schedule.state_dict())
+        assert other.scale_fn(2) == expected
     schedule = lr_scheduler.LambdaLR(opt, math.cos)
     assert schedule.state_dict()["lr_lambdas"] == [None, None]
 

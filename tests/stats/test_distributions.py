@@ -74,6 +74,18 @@ def test_values_are_those_of_scipy(name):
                 )
 
 
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [(name, (a,)) for name in ("t", "pareto", "invgamma") for a in (1.0, 1.5, 2.0)]
+    + [("f", (3.0, dfd)) for dfd in (2.0, 3.0, 4.0)],
+)
+def test_moments_from_which_parameter_on_they_are_finite(name, shapes):
+    for function in ("mean", "var"):
+        found = getattr(getattr(stats, name), function)(*shapes)
+        expected = getattr(getattr(scipy.stats, name), function)(*shapes)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("name", SHAPES)
 def test_gradients(name):
     shapes = SHAPES[name][0]

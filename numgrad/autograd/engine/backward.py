@@ -98,11 +98,11 @@ def _accumulated(
     roots: Sequence[Any], grads: Sequence[Tensor], retain: bool | None, create_graph: bool,
     targets: Sequence[Any] | None,
 ) -> None:  # fmt: skip
-    captured, arrived = _complete(_run, roots, grads, retain, create_graph, targets, True)
+    target_grads, arrived = _complete(_run, roots, grads, retain, create_graph, targets, True)
     if targets is not None:
         arrived = [
             (target, g, False)
-            for target, g in zip(targets, captured, strict=True)
+            for target, g in zip(targets, target_grads, strict=True)
             # a retained gradient has been accumulated on the way
             if isinstance(target, Tensor) and not retains_grad(target)
         ]

@@ -174,7 +174,7 @@ def _arrived(
             _, g, owned = waiting[id(edge)]
             yield g, owned
         else:
-            yield None if visits is None else visits.captured.get(place_of(edge)), False
+            yield None if visits is None else visits.target_grads.get(place_of(edge)), False
 
 
 def on_fresh_stack(run: Callable[[], Any]) -> Any:
@@ -274,11 +274,11 @@ class Queue:
 class Visits:
     """Work at nodes besides computing: see Note [Order of hooks] in ``hooks``."""
 
-    __slots__ = ("captured", "evaluation", "task")
+    __slots__ = ("evaluation", "target_grads", "task")
 
     def __init__(self, task: Task, evaluation: Evaluation) -> None:
         self.task, self.evaluation = task, evaluation
-        self.captured: dict[tuple[int, int], Any] = {}
+        self.target_grads: dict[tuple[int, int], Any] = {}
 
     def arrive(self, node: Node, g: Any, mine: Any) -> tuple[Any, Any] | None:
         """The gradient of a node as hooks leave it, and whether it is owned; None if none runs.
@@ -295,7 +295,7 @@ class Visits:
         if outputs is not None:
             mine = False
             for number in outputs:
-                self.captured[sequence, number] = g[number] if type(g) is list else g
+                self.target_grads[sequence, number] = g[number] if type(g) is list else g
         if not runs:
             return None
         if extras is not None and extras.pre:

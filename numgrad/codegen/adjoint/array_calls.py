@@ -87,6 +87,10 @@ class ArrayCallReader(ExpressionReader):
             arguments = [self.as_view(a, node) for a in arguments]
             if name in ("cumsum", "cumprod") and arguments[0].ndim != 1:
                 self.refuse(node, f"{ast.unparse(node)} of other than a vector", "write the loop")
+            if name == "vdot":
+                arguments[0] = self.cut_to(arguments[0], arguments[1].shape, node)
+            elif name == "cross":
+                arguments = [self.cut_to(a, (3,), node) for a in arguments]
             return self.inline(node, FUNCTIONS[name], arguments)
         if len(arguments) == 1:
             function = reduction(name, arguments[0].ndim)
@@ -362,8 +366,13 @@ class ArrayCallReader(ExpressionReader):
             rest = size if known == 1 else Expression("//", (size, known))
             shape = [rest if n == -1 else n for n in shape]
             known = multiply(known, rest)
-        if known != size:
-            self.check_lengths(known, size, node)
+        if known != size and self.check_lengths(known, size, node) != known:
+            rest: Value = 1
+            for length in shape[1:]:
+                rest = multiply(rest, length)
+            first = Expression("min", (shape[0], Expression("//", (size, rest))))
+            self.guarded[first] = shape[0]
+            shape = [first, *shape[1:]]
 
         def at(places: Sequence[Value]) -> Value:
             flat: Value = 0
@@ -536,7 +545,8 @@ class ArrayCallReader(ExpressionReader):
         return self.inline(node, searchsorted_of_numbers, [view, v, right])
 
     def _array_interp(self, node: Any, x: Any, xp: Any, fp: Any) -> Any:
-        places, values = self._vector(node, xp), self._vector(node, fp)
+        values = self._vector(node, fp)
+        places = self.cut_to(self._vector(node, xp), values.shape, node)
         if is_array(x):
             return self.by_elements(
                 lambda v: self.inline(node, interp, [v, places, values]), [x], node, loops=True

@@ -32,6 +32,7 @@ from numgrad.codegen.adjoint.representation import (
     walk,
 )
 from numgrad.codegen.dtypes import INT64
+from numgrad.errors import NumgradKernelError
 
 
 class BatchDefinition:
@@ -76,6 +77,11 @@ class BatchProgram(DerivativeProgram):
             definition,  # pyright: ignore[reportArgumentType]
             [(dtype, rank - own) for (dtype, rank), own in pairs],
         )
+        if not all(self.lengths.is_known(check.condition) for check in self.function.checks):
+            raise NumgradKernelError(
+                f"{definition.name}: checks numbers of which a batch has many; map the examples "
+                "in turn"
+            )
 
     def _read(self, scope: Any, kinds: Sequence[Kind], written: Any) -> KernelFunction:
         function = super()._read(scope, kinds, written)

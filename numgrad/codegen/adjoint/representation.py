@@ -281,6 +281,9 @@ class KernelFunction:
         Arrays that it captured, by name.
     checks
         What is looked at when it is called.
+    failures
+        What the kernel itself looks at, where calls cannot know it: messages, in the order of the
+        elements of the result ``failed``, which count how often it was not so.
     written
         Parameters that it overwrites, and results that are parameters of the user's function and
         start with zeros, in the order of the outputs.
@@ -297,6 +300,8 @@ class KernelFunction:
     constants: dict[str, np.ndarray] = field(default_factory=dict)
     checks: list[CallCheck] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    failed: str = ""
 
     def dtype_of(self, value: Value) -> np.dtype:
         """The dtype of a value."""

@@ -336,13 +336,12 @@ class StatementReader(CallReader):
         if len(shape) != view.ndim or dtype != self.element_dtype(view):
             return "dtype or rank"
         for one, other in zip(view.shape, shape, strict=True):
-            if one == other:
+            if self.unguarded(one) == self.unguarded(other):
                 continue
-            known = self.follows_from_arguments(one) and self.follows_from_arguments(other)
-            before = len(self.checks)
-            self.check_lengths(one, other, node)
-            if not known or len(self.checks) == before:
+            equal = Expression("==", (one, other))
+            if not self.is_checked_by_calls(equal):
                 return "length"
+            self.check_lengths(one, other, node)
         return None
 
     def _raises(self, node: ast.If, condition: Value, env: dict[str, Any]) -> bool:
@@ -513,10 +512,10 @@ class StatementReader(CallReader):
             if made.dtype != array.dtype or len(made.shape) != array.ndim - 1:
                 raise NoTurns(self.scopes[-1].function, group)
             for own, other in zip(made.shape, buffer.shape[1:], strict=True):
-                if own != other:
+                if self.unguarded(own) != self.unguarded(other):
                     equal = Expression("==", (own, other))
                     message = f"{name} and arrays that it takes turns with have different lengths, "
-                    self.checks.append(CallCheck(equal, message + "{} and {}", (own, other)))
+                    self.check_call(equal, message + "{} and {}", node, (own, other))
             count = int(buffer.shape[0]) + 1  # pyright: ignore
             buffer.shape = (count, *buffer.shape[1:])
             array.shape = buffer.shape

@@ -27,7 +27,7 @@ from numgrad.codegen.nests.terms import (
     first_stored,
     reachable,
 )
-from numgrad.codegen.symbols import REDUCERS, Reader, Symbol, in_order
+from numgrad.codegen.symbols import REDUCERS, Operand, Reader, Symbol, in_order
 
 USUAL_LENGTH = 1000
 """The length of an axis that loops are arranged for."""
@@ -90,6 +90,12 @@ class ArrayTerms(Terms):
         operand = self.make(BUFFER, (), dtype, len(self.operands), shape)
         self.operands.append(operand)
         return self.insert(operand, tuple([a for a in range(len(self.whole)) if a not in axes]))
+
+    def index(self, axes: Sequence[int]) -> Term:
+        """The index along axes in C order, with length 1 along others."""
+        place = self.iota(tuple([self.whole[a] for a in axes]))
+        others = tuple([a for a in range(len(self.whole)) if a not in axes])
+        return self.insert(self.cast(place, np.dtype(np.uint64)), others)
 
     def reverse(self, x: Term, axis: int) -> None:
         """Let the elements of an array in memory lie in reversed order along an axis."""
@@ -267,8 +273,8 @@ def formula_terms(
 def formula_kernel(
     name: str,
     function: Callable[..., Any],
-    operands: Sequence[tuple[int, ...] | None],
-    results: Sequence[tuple[int, ...]],
+    operands: Sequence[Operand | None],
+    results: Sequence[Operand],
     units: Sequence[bool],
     dtype: np.dtype,
     options: Mapping[str, Any],
@@ -280,18 +286,23 @@ def formula_kernel(
     Parameters
     ----------
     operands, results
-        The axes that each has; of a number ``()``; None for an operand that there is none of.
+        None for an operand that there is none of.
     units
         Which axes have length 1.
     """
     terms = ArrayTerms(len(units), units)
-    given = [None if axes is None else terms.operand(dtype, axes) for axes in operands]
+    given = [
+        None if own is None
+        else terms.index(own.axes) if own.is_index
+        else terms.operand(np.dtype(own.dtype or dtype), own.axes)
+        for own in operands
+    ]  # fmt: skip
     places = [(k,) for k in range(len(units))]
     computed = formula_terms(terms, function, given, options, terms.whole, places)
     stored = []
-    for term, axes in zip(computed, results, strict=True):
+    for term, own in zip(computed, results, strict=True):
         if term is not None:
-            shape = tuple([n if k in axes else ONE for k, n in enumerate(terms.whole)])
+            shape = tuple([n if k in own.axes else ONE for k, n in enumerate(terms.whole)])
             stored.append(_base(terms.broadcast(terms.cast(term, dtype), shape)))
 
     once = _of_fewer_axes(stored)

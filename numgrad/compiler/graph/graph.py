@@ -7,7 +7,7 @@ whether one is still sound.
 Note [Calls]
 ------------
 A node ``call`` runs a Python function on ndarrays, which returns a tuple of them; its parameters
-are ``function``, ``effects`` and ``writes``. With ``effects`` it draws random numbers or changes
+are ``function``, ``impure`` and ``writes``. With ``impure`` it draws random numbers or changes
 memory: it is never dropped, done twice or joined with another, and keeps its place among the others
 of that kind. ``writes`` are the inputs of the graph whose memory it overwrites. What reads one of
 these, or a view of one, and stands before the call is computed before it; nothing behind it reads
@@ -89,9 +89,9 @@ class TracedNode:
         self.outputs: tuple[Value, ...] = ()
 
     @property
-    def has_effects(self) -> bool:
+    def must_run(self) -> bool:
         """Whether the node is there for more than its results."""
-        return self.op == CALL if isinstance(self.op, str) else self.op.effects
+        return self.op == CALL if isinstance(self.op, str) else self.op.may_raise
 
     def __repr__(self) -> str:
         return f"<node {self.name}>"

@@ -15,7 +15,7 @@ def drop_dead(graph: Graph) -> int:
     needed = set(graph.roots())
     nodes = []
     for node in reversed(graph.nodes):
-        stays = node.op == INPUT or node.has_effects
+        stays = node.op == INPUT or node.must_run
         if stays or not needed.isdisjoint(node.outputs):
             needed.update(node.inputs)
             nodes.append(node)

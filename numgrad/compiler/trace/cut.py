@@ -67,7 +67,7 @@ def cut(graph: Graph, inputs: Sequence[Value], gs: Sequence[Value], grads: Seque
     origins |= {v: ("kept", k) for k, v in enumerate(saved)}
     forward = extract(
         graph, list(inputs), [*graph.outputs, *saved], graph.writes,
-        effects_besides=_dependents(graph, gs),
+        must_run_besides=_dependents(graph, gs),
     )  # fmt: skip
     forward.kept = len(saved)
     used = _used(graph, origins, grads)
@@ -183,11 +183,11 @@ def extract(
     inputs: Sequence[Value],
     outputs: Sequence[Value],
     writes: Sequence[tuple[Value, Value]] = (),
-    effects_besides: Collection[TracedNode] | None = None,
+    must_run_besides: Collection[TracedNode] | None = None,
 ) -> Graph:
     """The part of a graph that computes ``outputs`` from ``inputs``, as a graph of its own.
 
-    With ``effects_besides`` also what is there for its effects, those nodes excepted.
+    With ``must_run_besides`` also nodes that must run, those excepted.
     """
     subgraph = Graph(graph.sizes)
     new = {v: subgraph.input(v.shape, v.dtype, weak=v.weak) for v in inputs}
@@ -195,8 +195,8 @@ def extract(
     needed: set[Value] = set()
     stack = [*outputs, *(value for _, value in writes)]
     active: set[TracedNode] = set()
-    if effects_besides is not None:
-        active = {n for n in graph.nodes if n.has_effects and n not in effects_besides}
+    if must_run_besides is not None:
+        active = {n for n in graph.nodes if n.must_run and n not in must_run_besides}
         stack += [value for node in active for value in node.inputs]
     while stack:
         value = stack.pop()

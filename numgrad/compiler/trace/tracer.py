@@ -173,7 +173,7 @@ class EffectBuilder(CaptureBuilder):
         """Append a node that calls a Python function with effects."""
         values = [self.strong(self.lift(x).value) for x in operands]
         writes = tuple([self._input_of(self.lift(t)) for t in targets])
-        params = {"function": function, "effects": True, "writes": writes}
+        params = {"function": function, "impure": True, "writes": writes}
         return self.add(CALL, values, params, results)
 
     # ------------------------------------------------------------------------------- generators
@@ -296,7 +296,7 @@ class EffectBuilder(CaptureBuilder):
     ) -> list[Tensor]:
         """Results of a Python function without effects, which runs at each call."""
         values = [self.strong(self.lift(x).value) for x in operands]
-        params = {"function": function, "effects": False, "writes": ()}
+        params = {"function": function, "impure": False, "writes": ()}
         outputs = self.add(CALL, values, params, results)
         return [Tensor(TracedArray(self, value)) for value in outputs]  # pyright: ignore
 
@@ -463,7 +463,7 @@ class Tracer(EffectBuilder):
         known = self.numbers | {c.value: c.array for c in self.captured}
         extracted = extract(self.graph, self.graph.inputs, values)
         needed = {v for node in extracted.nodes for v in node.inputs} | set(extracted.outputs)
-        if any(map(_has_effects, extracted.nodes)) or any(
+        if any(map(_is_impure_call, extracted.nodes)) or any(
             new in needed and old not in known
             for old, new in zip(self.graph.inputs, extracted.inputs, strict=True)
         ):
@@ -499,8 +499,8 @@ class Tracer(EffectBuilder):
         return Tensor(TracedArray(self, self.graph.size(size)))  # pyright: ignore
 
 
-def _has_effects(node: TracedNode) -> bool:
-    return node.op == CALL and node.params["effects"]
+def _is_impure_call(node: TracedNode) -> bool:
+    return node.op == CALL and node.params["impure"]
 
 
 @primitive(internal=True, method=False, outputs=True, differentiable=False)

@@ -123,11 +123,7 @@ def _results(dtype: np.dtype, shape: tuple[int, ...], reduction: str) -> tuple:
     return losses, result, losses if reduction == "none" else result[:1].reshape(())
 
 
-@primitive(
-    internal=True,
-    method=False,
-    lowering="numgrad.nn.lowerings",
-)
+@primitive(internal=True, method=False, lowering="numgrad.nn.lowerings")
 def class_distribution(target, weight, *, shape, dtype, ignore_index, label_smoothing):
     """Weighted probabilities of the classes that class indices stand for, zeros where ignored."""
     axis = class_axis(len(shape))
@@ -160,7 +156,7 @@ def _distribution_result(target, weight, *, shape, dtype, ignore_index, label_sm
     internal=True,
     method=False,
     auxiliaries=("rows", "result"),
-    real=True,
+    real_only=True,
     lowering="numgrad.nn.lowerings",
 )
 def _cross_entropy(x, target, weight=None, *, ignore_index, reduction, label_smoothing):
@@ -235,7 +231,7 @@ _cross_entropy.kink(
     internal=True,
     method=False,
     auxiliaries=("result",),
-    real=True,
+    real_only=True,
     smooth=True,
     lowering="numgrad.nn.lowerings",
 )

@@ -191,7 +191,7 @@ def _launched(
     )  # fmt: skip
 
 
-@primitive(internal=True, method=False, real=True, smooth=True)
+@primitive(internal=True, method=False, real_only=True, smooth=True)
 def ctc_shares(x, targets, times, lengths, *, blank, zero_infinity):
     """Probabilities of classes at each time, given the labels: Note [Paths of labels]."""
     _check_real(x)
@@ -215,7 +215,7 @@ ctc_shares.vjp(
 )
 
 
-@primitive(internal=True, method=False, real=True, smooth=True)
+@primitive(internal=True, method=False, real_only=True, smooth=True)
 def ctc(x, targets, times, lengths, *, blank, zero_infinity):
     """Negative log-likelihood of labels, for each example: Note [Paths of labels]."""
     _check_real(x)

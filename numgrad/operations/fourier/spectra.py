@@ -85,7 +85,7 @@ fourier.batch(along_axes)
 @primitive(
     internal=True,
     linear=True,
-    real=True,
+    real_only=True,
     method=False,
     samples=[(((3, 4),), {"axes": (0, 1)}), (((5, 2),), {"axes": (0,), "middle": 2.0})],
 )

@@ -16,7 +16,7 @@ from numgrad.operations.shape import as_index, as_operand, expand_dims
 
 @primitive(
     internal=True,
-    real=True,
+    real_only=True,
     method=False,
     auxiliaries=("selected",),
     samples=[(((3, 4),), {"axis": 0, "rank": 1})],
@@ -104,7 +104,7 @@ def _extreme(
     return cast(out, x.dtype, output)
 
 
-@composite(ref="scipy.ndimage.maximum_filter", method=False, real=True)
+@composite(ref="scipy.ndimage.maximum_filter", method=False, real_only=True)
 def maximum_filter(
     input, size=None, footprint=None, output=None, mode="reflect", cval=0.0, origin=0
 ):
@@ -141,7 +141,7 @@ def maximum_filter(
     return _extreme(name, "maximum", input, size, footprint, output, mode, cval, origin)
 
 
-@composite(ref="scipy.ndimage.minimum_filter", method=False, real=True)
+@composite(ref="scipy.ndimage.minimum_filter", method=False, real_only=True)
 def minimum_filter(
     input, size=None, footprint=None, output=None, mode="reflect", cval=0.0, origin=0
 ):
@@ -182,7 +182,7 @@ def _median(neighbours: list[Any]) -> Any:
     return order_statistic(stack(neighbours), axis=0, rank=len(neighbours) // 2)
 
 
-@composite(ref="scipy.ndimage.median_filter", method=False, real=True)
+@composite(ref="scipy.ndimage.median_filter", method=False, real_only=True)
 def median_filter(
     input, size=None, footprint=None, output=None, mode="reflect", cval=0.0, origin=0
 ):
@@ -220,7 +220,7 @@ def median_filter(
     return cast(_median(result), x.dtype, output)
 
 
-@composite(ref="scipy.signal.medfilt", method=False, real=True)
+@composite(ref="scipy.signal.medfilt", method=False, real_only=True)
 def medfilt(volume, kernel_size=3):
     """The median of neighbours, beyond the edges of which are zeros.
 

@@ -102,7 +102,7 @@ def _nearly_singular(diagonals: np.ndarray) -> np.ndarray:
     return sizes.min(-1) <= np.sqrt(np.finfo(sizes.dtype).eps) * sizes.max(-1)
 
 
-@primitive(internal=True, method=False, differentiable=False, effects=True)
+@primitive(internal=True, method=False, differentiable=False, may_raise=True)
 def check_regular(a):
     """Raise if a matrix is so nearly singular that its inverse is of no use."""
     if a.size:

@@ -551,7 +551,7 @@ def orth(a, *, rcond=None):
     return np.ascontiguousarray(u[:, :rank])
 
 
-@prepared(internal=True, method=False, differentiable=False, effects=True)
+@prepared(internal=True, method=False, differentiable=False, may_raise=True)
 def check_semidefinite(w, limits):
     """Raise if an eigenvalue is negative, by more than limits."""
     batch = w.shape[:-1]

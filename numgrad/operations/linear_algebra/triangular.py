@@ -168,7 +168,7 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False):
     return squeeze(x, -1) if vector else x
 
 
-@prepared(internal=True, method=False, differentiable=False, effects=True)
+@prepared(internal=True, method=False, differentiable=False, may_raise=True)
 def check_diagonal(a):
     """Raise if there is a zero on the diagonal of a triangular matrix."""
     batch = a.shape[:-2]

@@ -266,7 +266,7 @@ _hankel(hankel2e, -1, True)
 
 
 @composite(ref="scipy.special.voigt_profile", method=False, samples=[(((2, 3), (3,), (3,)), {})],
-           domain=(0.3, 3.0), real=True, smooth=True)  # fmt: skip
+           domain=(0.3, 3.0), real_only=True, smooth=True)  # fmt: skip
 def voigt_profile(x, sigma, gamma):
     """Density of the sum of a normal and a Cauchy number: Voigt's profile.
 

@@ -194,7 +194,7 @@ def several(**options: Any) -> Callable[[Callable[..., Any]], SpecialPrimitive]:
             "ref": f"scipy.special.{function.__name__}",
             "method": False,
             "smooth": True,
-            "real": options.get("dtypes", floating) not in (complex_result, either),
+            "real_only": options.get("dtypes", floating) not in (complex_result, either),
             "holomorphic": options.get("dtypes") is either,
             "real_beside": function.__code__.co_argcount - 1,
             "samples": [(shapes, {})],

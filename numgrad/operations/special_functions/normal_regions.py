@@ -102,7 +102,7 @@ def _by_lattice(
         )[0]  # fmt: skip
 
 
-@primitive(internal=True, method=False, smooth=True, real=True)
+@primitive(internal=True, method=False, smooth=True, real_only=True)
 def normal_probability(limits, correlation, *, seed, maxpts, abseps, releps):
     """Probability of standard normal vectors below limits, or between lower and upper ones.
 

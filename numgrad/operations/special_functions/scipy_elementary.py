@@ -183,7 +183,7 @@ def _root(s):
     method=False,
     domain=(0.3, 3.0),
     ref=lambda delta, r: r / np.sqrt(1 + (r / delta) ** 2),
-    real=True,
+    real_only=True,
     smooth=True,
 )
 def pseudo_huber_r(delta, r):
@@ -196,7 +196,7 @@ def pseudo_huber_r(delta, r):
     method=False,
     domain=(0.3, 3.0),
     ref=lambda delta, r: delta * (np.sqrt(1 + (r / delta) ** 2) - 1) ** 2 / np.hypot(1, r / delta),
-    real=True,
+    real_only=True,
     smooth=True,
 )
 def pseudo_huber_delta(delta, r):
