@@ -1,8 +1,8 @@
 """The programs that give a kernel's gradient, each compared with exact gradients.
 
-``every_mode`` runs the joint sweep, split mode, joined sweeps, those of a function that keeps arrays
-by step, and those of one that keeps checkpoints, for all inputs, for some, and for some outputs;
-and the batch of a call and another one.
+``every_mode`` runs the joint sweep, split mode, joined sweeps, those of a function that keeps
+arrays by step, and those of one that keeps checkpoints, for all inputs, for some, and for some
+outputs; and the batch of a call and another one.
 """
 
 from __future__ import annotations
