@@ -84,7 +84,7 @@ print(fit.x, fit.nit, "iterations")
 # The inverse of the exact Hessian at the minimum is the covariance of the parameters; with the
 # Jacobian of the model it gives the uncertainty of the curve.
 
-# %%
+# %% tags=["gallery"]
 covariance = np.linalg.inv(ng.hessian(loss)(fit.x))
 for name, value, sigma, true in zip(
     ("amplitude", "decay", "frequency"), fit.x, np.sqrt(np.diag(covariance)), truth, strict=True

@@ -158,7 +158,7 @@ kepler.vjp(
     e=lambda g, e, y: g * np.sin(y) / (1 - e * np.cos(y)),
 )
 
-# %%
+# %% tags=["gallery"]
 mean = ng.tensor(np.linspace(0.2, 6.0, 5), requires_grad=True)
 eccentricity = ng.tensor([[0.1], [0.6]], requires_grad=True)  # broadcasts to (2, 5)
 assert gradcheck(kepler, (mean, eccentricity))

@@ -187,7 +187,7 @@ models = {
 }
 curves = {name: train_model(model.to(ng.float32), epochs=8) for name, model in models.items()}
 
-# %%
+# %% tags=["gallery"]
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
 for name, (losses, accuracies) in curves.items():
     left.semilogy(losses, label=name, linewidth=0.8)

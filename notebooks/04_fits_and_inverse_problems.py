@@ -43,14 +43,13 @@ gauss1 = nist.load("Gauss1")
 fit = ng.curve_fit(peaks, gauss1.x, gauss1.y, gauss1.starts[0])
 fit
 
-# %%
+# %% tags=["gallery"]
 assert np.allclose(fit.parameters, gauss1.certified, rtol=1e-6)
 assert np.allclose(fit.standard_errors, gauss1.deviations, rtol=1e-6)
 
 axes = fit.plot(plt.figure(figsize=(7, 3.5)).gca(), level=0.999)
 axes.set_xlabel("channel")
 axes.set_ylabel("counts")
-axes.figure
 
 # %% [markdown]
 # The band says where the curve is; with `prediction=True` it says where new data are.
@@ -111,7 +110,6 @@ axes.plot(times, decays(robust.x), label="robust")
 axes.set_xlabel("time")
 axes.set_ylabel("signal")
 axes.legend()
-figure
 
 # %% [markdown]
 # ## Minimize, with second derivatives and constraints
@@ -192,7 +190,7 @@ assert np.isclose(median, 2.674060313723)
 # equations of sensitivities or of the adjoint. Predators and prey: find the rates that explain noisy
 # counts of both, and where both began.
 
-# %%
+# %% tags=["gallery"]
 times = np.linspace(0, 15, 40)
 
 
@@ -228,7 +226,6 @@ for label, seen, fitted, colour in zip(
 axes.set_xlabel("time")
 axes.set_ylabel("population")
 axes.legend()
-figure
 
 # %% [markdown]
 # Robertson's chemistry is stiff: rates differ by nine powers of ten. `Radau`, `BDF` and `LSODA` are
@@ -334,4 +331,3 @@ for axes, picture, title in zip(
     axes.set_title(title)
     axes.set_xticks([])
     axes.set_yticks([])
-figure

@@ -19,6 +19,7 @@
 # %%
 import time
 
+import matplotlib.pyplot as plt
 import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
@@ -163,6 +164,14 @@ objective = ng.jit(ng.value_and_grad(lambda logs: -likelihood(logs, flows)[0]))
 found = minimize(objective, np.log([1e4, 1e4]), jac=True, method="BFGS")
 print("variances", np.exp(found.x), "logarithm of the likelihood", -found.fun)
 np.testing.assert_allclose(np.exp(found.x), [15099, 1469.1], rtol=1e-3)  # Durbin and Koopman's
+
+# %% tags=["gallery"]
+figure, axes = plt.subplots(figsize=(7, 2.5))
+years = np.arange(1871, 1971)
+axes.plot(years, flows, ".", color="0.6", label="flow")
+axes.plot(years[1:], np.asarray(likelihood(found.x, flows)[1]), label="level")
+axes.set_xlabel("year")
+axes.legend()
 
 # %% [markdown]
 # With statsmodels at hand (`pip install statsmodels`) the same model takes a line.

@@ -170,7 +170,7 @@ if HAS_MPI:
 # For two ranks this is the line that was fitted. A network has its own $a$ and $b$: measure there. The
 # second line below is for 5 us and 10 GB/s.
 
-# %%
+# %% tags=["gallery"]
 (FOLDER / "latencies.py").write_text("""
 import time
 import numpy as np

@@ -26,6 +26,7 @@
 # %%
 import math
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import numgrad as ng
@@ -150,6 +151,14 @@ barycentre = ng.minimize(
     lambda z: distance(z, one) + distance(z, other), 0.5 * (one + other), method="L-BFGS-B"
 )
 print(f"of a series between the two {barycentre.fun:.3f} after {barycentre.nit} iterations")
+
+# %% tags=["gallery"]
+figure, axes = plt.subplots(figsize=(7, 2.5))
+axes.plot(t, one, label="one")
+axes.plot(t, other, label="the other")
+axes.plot(t, np.asarray(barycentre.x), label="between them, by its gradient")
+axes.set_xlabel("time")
+axes.legend()
 
 # %% [markdown]
 # A batch is a loop more, outermost: `ng.vmap` runs it in one call.

@@ -10,11 +10,11 @@ from numpy.linalg import LinAlgError as _LinAlgError
 from numgrad.libraries import PACKAGE, is_users
 
 __all__ = [
-    "GradcheckError", "NumgradAssertionError", "NumgradAttributeError", "NumgradError",
-    "NumgradIndexError", "NumgradKernelError", "NumgradKeyError", "NumgradLinAlgError",
-    "NumgradNotImplementedError", "NumgradOverflowError", "NumgradRuntimeError",
-    "NumgradTraceError", "NumgradTypeError", "NumgradValueError", "NumgradWarning",
-    "NumgradZeroDivisionError", "UnrolledLoopWarning",
+    "GradcheckError", "InterpretedLoopWarning", "NumgradAssertionError", "NumgradAttributeError",
+    "NumgradError", "NumgradIndexError", "NumgradKernelError", "NumgradKeyError",
+    "NumgradLinAlgError", "NumgradNotImplementedError", "NumgradOverflowError",
+    "NumgradRuntimeError", "NumgradTraceError", "NumgradTypeError", "NumgradValueError",
+    "NumgradWarning", "NumgradZeroDivisionError", "UnrolledLoopWarning",
 ]  # fmt: skip
 
 
@@ -107,6 +107,10 @@ class NumgradNotImplementedError(NumgradError, NotImplementedError):
 
 class NumgradWarning(UserWarning):
     """Base class of warnings that have a class of their own, to filter them by it."""
+
+
+class InterpretedLoopWarning(NumgradWarning):
+    """Many steps of a compiled function's loop are made in Python, where they take long."""
 
 
 class UnrolledLoopWarning(NumgradWarning):

@@ -12,7 +12,7 @@ import pytest
 import numgrad as ng
 
 README = Path(__file__).parents[1] / "README.md"
-GUIDES = sorted((README.parent / "notebooks").glob("*.py"))
+GUIDES = sorted((README.parent / "notebooks").glob("[0-9]*.py"))
 TEXT = README.read_text()
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -12,7 +12,13 @@ import time
 from pathlib import Path
 
 from numgrad.cli import digits, nist
-from numgrad.cli.fit import Fit, drawn_as_text, fit_least_squares, fit_minimize
+from numgrad.cli.fit import (
+    Fit,
+    drawn_as_text,
+    fit_by_differences,
+    fit_least_squares,
+    fit_minimize,
+)
 from numgrad.cli.progress import Progress
 
 HELP = "fit real data with certified answers, print a table, draw a plot"
@@ -89,6 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.no_plot and (arguments.plot or not arguments.json):
         status = max(status, _draw(arguments.plot, problems, fits))
     if not arguments.json:
+        print(f"\n{_compared(fits, [fit_by_differences(p, k) for p in problems for k in starts])}")
         print(f"\n{_reached(fits)}")
     return status
 
@@ -108,6 +115,20 @@ def _reached(fits: list[Fit]) -> str:
             f"{worst.start}."
         )
     return "\n".join(lines)
+
+
+def _compared(fits: list[Fit], others: list[Fit]) -> str:
+    """Table of the same fits with exact derivatives and with differences."""
+    rows = [f"{'derivatives':26}{'6 digits':>9}{'worst':>7}{'model calls':>13}{'seconds':>9}"]
+    exact = [fit for fit in fits if fit.method == "least_squares"]
+    for name, group in (("numgrad, exact", exact), ("SciPy, differences", others)):
+        good = sum(fit.digits >= DIGITS_PROMISED for fit in group)
+        calls = sum(fit.function_evaluations + fit.gradient_evaluations for fit in group)
+        rows.append(
+            f"{name:26}{good:>5} of {len(group)}{min(fit.digits for fit in group):>7.1f}"
+            f"{calls:>13}{sum(fit.seconds for fit in group):>9.2f}"
+        )
+    return "\n".join(rows)
 
 
 def _good(fit: Fit) -> bool:

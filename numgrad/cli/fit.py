@@ -1,10 +1,12 @@
 """Fit a problem by ``ng.least_squares`` and ``ng.minimize``, judge the result, draw it as text."""
 
 import dataclasses
+import itertools
 import time
 from collections.abc import Callable
 
 import numpy as np
+import scipy.optimize
 
 import numgrad as ng
 from numgrad.cli.nist import Problem
@@ -68,6 +70,25 @@ def fit_least_squares(problem: Problem, start: int) -> Fit:
     return _run(
         "least_squares", problem, start, first, lambda b0: ng.least_squares(problem.residual, b0)
     )
+
+
+def fit_by_differences(problem: Problem, start: int) -> Fit:
+    """SciPy's Levenberg-Marquardt with differences for derivatives, as precise as it can be."""
+    calls = itertools.count()
+
+    def residual(b):
+        next(calls)
+        return problem.residual(b)
+
+    def solve(b0):
+        with np.errstate(all="ignore"):  # trial steps may overflow
+            result = scipy.optimize.least_squares(
+                residual, b0, method="lm", ftol=1e-15, xtol=1e-15, gtol=1e-15
+            )
+        result.nfev, result.njev = next(calls), 0  # SciPy's count leaves out those of differences
+        return result
+
+    return _run("differences", problem, start, lambda b0: None, solve)
 
 
 def fit_minimize(problem: Problem, start: int) -> Fit:

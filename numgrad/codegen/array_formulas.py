@@ -121,11 +121,7 @@ class ArrayFormula:
         return results
 
     def _plan(
-        self,
-        dtype: np.dtype,
-        extents: tuple[int, ...],
-        absent: list[bool],
-        options: dict[str, Any],
+        self, dtype: np.dtype, extents: tuple[int, ...], absent: list[bool], options: dict[str, Any]
     ) -> FormulaPlan:
         units = [own and n == 1 for own, n in zip(self.units, extents, strict=True)]
         key = (dtype, *units, *absent, *options.values())

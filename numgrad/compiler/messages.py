@@ -36,13 +36,13 @@ def user_line() -> str | None:
     return None
 
 
-def warn_at(line: str | None, message: str) -> None:
+def warn_at(line: str | None, message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at a line of the user's code, as ``user_line`` gives it."""
     if line is None:
-        warn(message)
+        warn(message, category)
         return
     file, _, number = line.rpartition(":")
-    warnings.warn_explicit(message, UserWarning, file, int(number))
+    warnings.warn_explicit(message, category, file, int(number))
 
 
 def raised_at(traceback: TracebackType | None) -> str | None:

@@ -426,7 +426,8 @@ def kernel(
     save
         "all" values that the gradient needs of each step of a loop over time, or "less": the states
         at the starts of segments, as many as a segment has steps. Steps are then computed once
-        more, and memory grows with the square root of their number; ``report`` says how many bytes.
+        more, and memory grows with the square root of their number; elementary functions are
+        computed again instead of kept. ``report`` says how many bytes.
         Batches of ``ng.vmap`` keep all.
 
     Raises
@@ -472,9 +473,7 @@ def kernel(
 
     Not checked, as with Numba, are indices: one out of range reads or writes memory of others.
     ``NUMGRAD_BOUNDSCHECK=1`` in the environment has each compared, and raises ``IndexError``. A
-    name that no path assigns is NaN, or 0 if it is an integer. Integers divided by 0 give 0. A
-    maximum of no elements is 0 where the length follows from what is computed; lengths of arrays of
-    one statement are not compared there.
+    name that no path assigns is NaN, or 0 if it is an integer. Integers divided by 0 give 0.
     An axis of length 1 is repeated where it is written so, as in ``x[:, None]``, not where an
     argument has that length. Values from outside of the function are those of the first call.
 

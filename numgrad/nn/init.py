@@ -144,7 +144,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     Parameters
     ----------
     tensor
-        Of shape (outputs, inputs / groups, *kernel), 1 to 3 axes of the kernel.
+        Of shape ``(outputs, inputs / groups, *kernel)``, 1 to 3 axes of the kernel.
     groups
         Into how many groups the channels are divided; each returns its own.
 
@@ -234,7 +234,7 @@ def trunc_normal_(
     if mean < a - 2 * std or mean > b + 2 * std:
         warn(
             f"trunc_normal_: the interval from {a} to {b} is more than two standard deviations "
-            f"from the mean {mean}; the values will hardly follow the distribution",
+            f"from the mean {mean}; the values will hardly follow the distribution"
         )
     rng = generator_of("trunc_normal_", generator)
     low, high = (a - mean) / std, (b - mean) / std

@@ -197,3 +197,17 @@ def test_elsewhere_progress_is_plain_lines():
         progress.step("a")
         progress.step("b")
     assert stream.getvalue() == "fitting 1/2 a\nfitting 2/2 b\n"
+
+
+def test_the_demo_compares_with_differences(capsys):
+    assert main(["demo", "--problem", "Hahn1", "--problem", "Misra1a", "--no-plot"]) == 0
+    head, exact, differences = (
+        line.split() for line in capsys.readouterr().out.splitlines()
+        if line.startswith(("derivatives", "numgrad,", "SciPy,"))
+    )  # fmt: skip
+    assert head[-2:] == ["calls", "seconds"]
+    assert exact[2:5] == ["4", "of", "4"]
+    # differences have half of the digits, so fits end early
+    assert float(differences[5]) < float(exact[5])
+    # forward differences take a call for each of 7 and 2 parameters, at every step
+    assert int(differences[6]) > 4 * 9

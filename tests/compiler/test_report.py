@@ -194,6 +194,29 @@ def test_loops_that_look_alike_are_not_told_apart():
     assert [loop.verdict for loop in loops[-2:]] == ["vectorised, 8 x float"] * 2
 
 
+def test_vector_loops_hold_others_or_never_end():
+    """A loop within another is part of that; a label to which nothing branches back is none."""
+    module = """\
+define i32 @nest_0(ptr %a) {
+full.1:
+  %1 = add <8 x i64> %i, %j
+  br label %full.2
+full.2:
+  %2 = load <4 x float>, ptr %p
+  br i1 %c, label %full.2, label %full.3
+full.3:
+  %3 = load <2 x double>, ptr %p
+  br i1 %c, label %full.1, label %vector.body
+vector.body:
+  %4 = load <2 x float>, ptr %p
+  br i1 %c, label %end, label %end
+end:
+  ret i32 0
+}
+"""
+    assert vector_loops(module) == {"nest_0": [VectorLoop("8 x i64", frozenset(), size=2)]}
+
+
 def test_vector_loops_of_a_module():
     module = """\
 define i32 @_ZN3jit12nest_0_abcdeB3v1(ptr %a) {

@@ -1,13 +1,14 @@
 """``ng.while_loop`` under ``ng.jit``: a native loop, against the same loop run eagerly."""
 
 import _thread
+import inspect
 import threading
 
 import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.errors import NumgradIndexError
+from numgrad.errors import InterpretedLoopWarning, NumgradIndexError
 
 RNG = np.random.default_rng(0)
 P = np.array([0.7, 1.3, 4.0])
@@ -200,3 +201,52 @@ def test_what_no_step_reads_has_no_part_in_gradients(derive):
     assert ng.jit(derive(counted))(-2.0, 0) == derive(counted)(-2.0, 0)
     assert ng.jit(derive(along))(-2.0, np.ones(0)) == derive(along)(-2.0, np.ones(0))
     np.testing.assert_allclose(ng.jit(derive(counted))(2.0, 3), derive(counted)(2.0, 3))
+
+
+def _steps_with(chosen):
+    """A loop with a branch that reads the length of an argument, and nothing else of it."""
+
+    def f(x, other):
+        def body(state):
+            y, k = state
+            return ng.cond(np.sum(y) < 1e3, lambda: y * other.size, lambda: y - 1.0), k + 1
+
+        return chosen(ng.while_loop(lambda s: s[1] < 40, body, (x, 0))[0])
+
+    return f
+
+
+def test_a_length_that_only_a_branch_reads_leaves_a_loop_native():
+    f = _steps_with(lambda y: y)
+    value, slope = ng.jit(f), ng.jit(ng.grad(_steps_with(np.sum)))
+    for n in (3, 5):
+        x, expected, factor = np.array([1.0, 2.0]), np.array([1.0, 2.0]), 1.0
+        for _ in range(40):
+            low = expected.sum() < 1e3
+            expected, factor = (expected * n, factor * n) if low else (expected - 1.0, factor)
+        np.testing.assert_array_equal(value(x, np.zeros(n)), expected)
+        np.testing.assert_array_equal(slope(x, np.zeros(n)), [factor, factor])
+    assert value.statistics.traces == 1
+    assert "while_loop" in value.report()
+    for fast in (value, slope):
+        assert "is a native loop" in fast.report()
+        assert "in Python" not in fast.report()
+
+
+def test_a_loop_that_is_not_native_is_named_with_the_operation_that_keeps_it():
+    def f(x):
+        def body(state):
+            y, k = state
+            return np.sort(y)[::-1] * 0.5, k + 1  # named
+
+        return ng.while_loop(lambda s: s[1] < 40, body, (x, 0))[0]
+
+    fast = ng.jit(f)
+    with pytest.warns(InterpretedLoopWarning, match="40 steps .* since sort has no form") as caught:
+        fast(np.array([1.0, 3.0]))
+    (warning,) = caught
+    line = inspect.getsource(inspect.getmodule(f)).splitlines()[warning.lineno - 1]
+    assert (warning.filename, "# named" in line) == (__file__, True)
+    fast(np.array([1.0, 3.0]))  # said once
+    assert "makes its steps in Python:" in fast.report()
+    assert f"sort ({__file__}:{warning.lineno}) has no form" in fast.report()

@@ -62,6 +62,10 @@ class StatementEmitter:
         Note [Shared copies] in ``sharing``.
     is_generated
         Whether the function is one of our own texts.
+    failures, failed
+        What the kernel itself checks, and the array that counts failures: ``KernelFunction``.
+    guarded
+        The lesser of two lengths that the kernel compares, with the first of them.
     """
 
     def __init__(self, operations: Operations) -> None:
@@ -90,6 +94,9 @@ class StatementEmitter:
         self.storages: dict[tuple[int, str], Any] = {}
         self.copies: list[SharedCopy] = []
         self.is_generated = False
+        self.failures: list[str] = []
+        self.failed = "failed"
+        self.guarded: dict[Value, Value] = {}
 
     # ---------------------------------------------------------------------------------- names
 

@@ -172,17 +172,22 @@ class IndexReader(ArrayEmitter):
             mask = arrays[0]
             if first or mask.ndim > view.ndim:
                 self.refuse(node, f"the mask in {ast.unparse(node)}", "write the loop with an if")
-            for one, other in zip(mask.shape, view.shape, strict=False):
-                self.check_lengths(one, other, node)
+            mask = self.cut_to(mask, view.shape, node)
             if isinstance(node.ctx, ast.Store):
                 return Selection(view, 0, (mask,) * mask.ndim, mask)
             arrays = self._places_of(mask, node)
         if any(a.ndim != arrays[0].ndim for a in arrays):
             self.refuse(node, f"arrays of different ranks in {ast.unparse(node)}", "write the loop")
         for other in arrays[1:]:
-            for one, two in zip(arrays[0].shape, other.shape, strict=True):
-                self.check_lengths(one, two, node)
+            arrays = [self.cut_to(arrays[0], other.shape, node), *arrays[1:]]
         return Selection(view, first, tuple(arrays))
+
+    def cut_to(self, array: ArrayView, shape: Sequence[Value], node: Any) -> ArrayView:
+        """An array whose lengths must be the first ones of a shape."""
+        lengths = [
+            self.check_lengths(*pair, node) for pair in zip(array.shape, shape, strict=False)
+        ]
+        return array.part([IndexSpan(0, length) for length in lengths])
 
     def _places_of(self, mask: ArrayView, node: Any) -> list[ArrayView]:
         """The indices of the truths of a mask."""
@@ -231,13 +236,14 @@ class IndexReader(ArrayEmitter):
             selection = Selection(view, 0, tuple(self._places_of(mask, node)))
         if isinstance(content, Items | Made):
             content = self.as_view(content, node)
+        lengths: Sequence[Value] = selection.shape
         if isinstance(content, ArrayView | ArrayExpression):
             reads = content.reads if isinstance(content, ArrayExpression) else {content.array}
             if view.array in reads:
                 content = self.stored_within(self.elements(content), selection.view.shape, node)
-            self.check_fits(content, selection.shape, node)
+            lengths = self.check_fits(content, selection.shape, node)
         before, places = self.block, []
-        for length in selection.shape:
+        for length in lengths:
             places.append(self.open_loop(length).variable)
         target, place = self._chosen(selection, places)
         self.store(target.array, target.at(place), self.element(content, places))

@@ -91,6 +91,19 @@ class ResultLengths:
             "read from an array; give it as an argument, or pass an array that is written"
         )
 
+    def is_known(self, value: Value) -> bool:
+        """Whether ``value`` computes it of each call."""
+        if isinstance(value, Expression):
+            if value.operation == "shape":
+                return self.is_integer(value)
+            return all(map(self.is_known, value.operands))
+        if not isinstance(value, str) or value in self.function.parameters:
+            return True
+        maker = self.makers.get(value)
+        if isinstance(maker, Load):
+            return self.is_integer(value)
+        return isinstance(maker, Define) and all(map(self.is_known, maker.operands))
+
     def is_integer(self, value: Value) -> bool:
         """Whether a value follows from lengths and integers of the arguments alone.
 

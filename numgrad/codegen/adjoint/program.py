@@ -21,7 +21,7 @@ from numgrad.codegen.adjoint.reports import KernelReport, kept_bytes, report_of
 from numgrad.codegen.adjoint.representation import KernelFunction, KernelLoop
 from numgrad.codegen.adjoint.scopes import TEXT, Scope, check_statements, scope_of
 from numgrad.codegen.adjoint.simplification import simplify
-from numgrad.codegen.adjoint.snapshots import kept_in_steps, take_snapshots
+from numgrad.codegen.adjoint.snapshots import kept_in_steps, possible_snapshots, take_snapshots
 from numgrad.codegen.adjoint.split import ForwardState, SplitProgram, UnitGradients
 from numgrad.codegen.adjoint.sweeps import (
     backward_of,
@@ -60,7 +60,7 @@ class KernelDefinition:
         Those that callers pass.
     save
         "all" values that the gradient needs of loops over time, or "less": Note [Checkpoints of
-        loops] in ``checkpoints``.
+        loops] in ``checkpoints``, and what is dear to compute is computed again.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class KernelDefinition:
         names = self.scope.parameters
         self.written = WrittenParameters.declared(self.scope.name, writes, names)
         self.parameters = tuple([name for name in names if name not in self.written.made])
-        self.operations = Operations(table)
+        self.operations = Operations(table, keeps_dear=save == "all")
         self._programs: dict[tuple, DerivativeProgram] = {}
         self.last: DerivativeProgram | None = None
         check_syntax(self)
@@ -134,7 +134,8 @@ class DerivativeProgram:
         self.function = self._read(definition.scope, kinds, definition.written)
         self.names = self.function.parameters
         written = self.function.written
-        returned = [name for name in self.function.results if name not in written]
+        others = {*written, self.function.failed}
+        returned = [name for name in self.function.results if name not in others]
         self.outputs = [self._output(name) for name in (*returned, *written)]
         if not self.outputs:
             raise NumgradKernelError(
@@ -225,7 +226,7 @@ class DerivativeProgram:
             return kept_in_steps(sweep.tapes)
 
         before = kept(self.function)
-        if before < 2:
+        if before < 2 or not possible_snapshots(self.function):
             return self.function
         function = self._read(scope, self.kinds, self.definition.written)
         count = take_snapshots(function)
@@ -316,16 +317,8 @@ class DerivativeProgram:
         """Arguments by name, with copies of those that are overwritten."""
         given = dict(zip(self.names, arguments, strict=True))
         for check in self.function.checks:
-            try:
-                holds = self.lengths.value(check.condition, given)
+            if not self.lengths.value(check.condition, given):
                 operands = [self.lengths.value(n, given) for n in check.operands]
-            except NumgradKernelError:  # they follow from what is computed
-                if check.error is not None:  # a number of which a batch has many
-                    raise
-                # a new list: other threads may go through this one
-                self.function.checks = [c for c in self.function.checks if c is not check]
-                continue
-            if not holds:
                 message = check.message.format(*operands)
                 if check.error is not None:
                     raise check.error(message)
@@ -338,10 +331,18 @@ class DerivativeProgram:
     def _results(self, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
         results = {}
         for name in self.function.results:
-            maker = np.zeros if name in self.function.written else np.empty
+            counts = name in self.function.written or name == self.function.failed
+            maker = np.zeros if counts else np.empty
             dtype = self.function.arrays[name].dtype
             results[name] = maker(self.lengths.shape(name, given), dtype)
         return results
+
+    def _check_results(self, results: Mapping[str, Any]) -> None:
+        """Raise for what the kernel itself has found wrong."""
+        failed = results.get(self.function.failed)
+        if failed is not None and failed.any():
+            place = np.flatnonzero(failed.reshape(-1, failed.shape[-1]).any(axis=0))[0]
+            raise NumgradValueError(f"{self.function.name}: {self.function.failures[place]}")
 
     def _outputs_of(self, arrays: Mapping[str, Any]) -> list[np.ndarray]:
         return [
@@ -357,6 +358,7 @@ class DerivativeProgram:
         given = self._given(arguments)
         results = self._results(given)
         self.forward.entry(*self._first(given, results))
+        self._check_results(results)
         return self._outputs_of({**given, **results})
 
     def _cotangents(self, arrays: Mapping[str, Any], seeds: Sequence[Any]) -> dict[str, np.ndarray]:
@@ -428,6 +430,7 @@ class DerivativeProgram:
                 values.append(tangents.get(name, zero))
                 names.append((name, level))
         text.entry(*values)
+        self._check_results(results)
         ends = dict(zip(names, values, strict=True))
         out = {}
         for name in derivatives:
@@ -452,6 +455,7 @@ class DerivativeProgram:
             ones = [np.ones((), o.dtype) if o.dtype.kind in "fc" else None for o in self.outputs]
             bars = self._cotangents(arrays, ones)
             self.gradient(inputs).entry(*self._first(given, results), *bars.values())
+            self._check_results(results)
             gradients = tuple([bars[n] for n in inputs])
             return self._outputs_of(arrays), UnitGradients(inputs, [gradients])
         split = self.split(inputs)
@@ -462,6 +466,7 @@ class DerivativeProgram:
         state = split.new_state(given)
         text = self.forward if split.is_empty else split.forward
         text.entry(*self._first(given, results), *state.arrays)
+        self._check_results(results)
         return self._outputs_of({**given, **results}), state
 
     def is_joined(self, inputs: tuple[str, ...], asked: bool = False) -> bool:
@@ -511,7 +516,10 @@ class DerivativeProgram:
                 results[output.array] = np.empty(
                     self.lengths.shape(output.array, given), output.dtype
                 )
-        results = {name: results[name] for name in self.function.results}
+        results = {
+            name: results[name] if name in results else np.zeros(1, np.int64)
+            for name in self.function.results
+        }
         bars = self._cotangents({**given, **results}, seeds)
         split.reverse.entry(*self._first(given, results), *state.arrays, *bars.values())
         return self._gradients_of(bars, state.inputs)

@@ -84,6 +84,9 @@ class FunctionReader(LoopReader):
         for user, declaration in written.made.items():
             env[user] = self._made_output(own[user], user, declaration, env)
         copies = self._with_turns(scope, env)
+        while self.failed in self.reserved:
+            self.failed += "_"
+        self.reserved.add(self.failed)
         body = without_exits(scope.statements, scope.refuse)
         self.statements(body, env)
         returned = [self._materialized(v, scope.tree) for v in self.results]
@@ -92,10 +95,13 @@ class FunctionReader(LoopReader):
         for name, argument, view in copies:
             if name in written.names:
                 self.fill(argument, view, scope.tree)
+        if self.failures:
+            results.append(self.failed)
+            self.arrays[self.failed].shape = (len(self.failures),)
         self.result = KernelFunction(
             scope.name, [own[name] for name in passed], self._used_arrays(results), self.dtypes,
             self.homes, self.top, results, scalars, self.constants, self.checks,
-            [own[name] for name in written.names],
+            [own[name] for name in written.names], self.failures, self.failed,
         )  # fmt: skip
         self._check_writes(scope)
         number(self.result)

@@ -68,7 +68,7 @@ class ArrayEmitter(StatementEmitter):
                 if shape[axis] == 1:
                     shape[axis] = length
                 elif length != 1:
-                    self.check_lengths(shape[axis], length, node)
+                    shape[axis] = self.check_lengths(shape[axis], length, node)
         return ArrayExpression(tuple(shape), at, reads, loops)
 
     def _once(self, content: Any, shape: Sequence[Value], node: Any) -> Any:
@@ -81,24 +81,60 @@ class ArrayEmitter(StatementEmitter):
             return content
         return self.stored(content, node)
 
-    def check_lengths(self, one: Value, other: Value, node: Any) -> None:
-        """Have calls raise where two axes differ in length, unless it is in a branch."""
-        if one != other:
+    def check_lengths(self, one: Value, other: Value, node: Any) -> Value:
+        """The length of two axes, of which it is an error if they differ.
+
+        Where the kernel itself compares them it is the lesser: nothing is read out of range before
+        the call raises.
+        """
+        if one == other:
+            return one
+        if self.unguarded(one) != self.unguarded(other):
             equal = Expression("==", (one, other))
             message = "arrays have different lengths, {} and {}"
-            self.check_call(equal, message, node, (one, other))
+            if self.check_call(equal, message, node, (one, other)):
+                return one
+        length = Expression("min", (one, other))
+        self.guarded[length] = one
+        return length
+
+    def unguarded(self, length: Value) -> Value:
+        """A length, as far as nothing fails that the kernel checks."""
+        while length in self.guarded:
+            length = self.guarded[length]
+        return length
 
     def check_call(
         self, condition: Value, message: str, node: Any, operands: tuple[Value, ...] = ()
-    ) -> None:
-        """Have calls raise where a condition of their arguments is not so, outside of branches."""
+    ) -> bool:
+        """Have calls raise where a condition is not so; whether they know it beforehand.
+
+        If they do not, as in a branch or of what is computed, the kernel counts failures.
+        """
+        where = self.scopes[-1].line(node)
+        if self.is_checked_by_calls(condition):
+            self.checks.append(CallCheck(condition, f"{message}, {where}", operands))
+            return True
+        if self.failed not in self.arrays:
+            self.arrays[self.failed] = KernelArray(self.failed, INT64, 1, "result")
+        place = len(self.failures)
+        self.failures.append(f"{message.replace(', {} and {}', '')}, {where}")
+        fails = Expression("int", (Expression("not", (condition,)),))
+        self.emit(Store(self.failed, (place,), fails, add=True))
+        return False
+
+    def is_checked_by_calls(self, condition: Value) -> bool:
+        """Whether a condition follows from arguments, and what is read is in no branch."""
         block = self.block
         while block.parent is not None:
             if block.loop is None or block.loop.body is not block:
-                return
+                return False
             block = block.parent
-        where = self.scopes[-1].line(node)
-        self.checks.append(CallCheck(condition, f"{message}, {where}", operands))
+        return self.follows_from_arguments(condition)
+
+    def follows_from_arguments(self, value: Any) -> bool:
+        """Whether a call knows a value before the kernel runs."""
+        raise NotImplementedError
 
     def element(self, content: Any, places: Sequence[Value]) -> Value:
         """An element of what is broadcast to more places, or a number."""
@@ -110,13 +146,15 @@ class ArrayEmitter(StatementEmitter):
 
     def check_fits(
         self, content: ArrayView | ArrayExpression, shape: Sequence[Value], node: Any
-    ) -> None:
-        """Have calls raise where an array is assigned to a place of other lengths."""
+    ) -> list[Value]:
+        """The lengths of a place that an array is assigned to, which must be those of the array."""
         if content.ndim > len(shape):
             self.refuse(node, "an array of more axes than what it is assigned to", "write the loop")
+        lengths = list(shape)
         for axis, length in enumerate(content.shape, len(shape) - content.ndim):
             if length != 1:
-                self.check_lengths(shape[axis], length, node)
+                lengths[axis] = self.check_lengths(shape[axis], length, node)
+        return lengths
 
     def elements(self, content: ArrayView | ArrayExpression) -> ArrayExpression:
         """An array as an expression."""
@@ -214,11 +252,12 @@ class ArrayEmitter(StatementEmitter):
         if view.array in reads and not view.is_apart_from(content):
             # it is read whole before it is written
             content = self.stored(self.elements(content), node)
+        lengths: Sequence[Value] = view.shape
         if isinstance(content, ArrayView | ArrayExpression):
-            self.check_fits(content, view.shape, node)
+            lengths = self.check_fits(content, lengths, node)
         content = self._once(content, view.shape, node)
         before, places = self.block, []
-        for length in view.shape:
+        for length in lengths:
             places.append(self.open_loop(length).variable)
         self.store(view.array, view.at(places), self.element(content, places))
         self.block = before
@@ -257,9 +296,15 @@ class ArrayEmitter(StatementEmitter):
         function = PRODUCTS.get((ranks[0], ranks[1]))
         if function is None:
             self.refuse(node, "a product of arrays of more than two axes", "write the loops")
+        left, right = operands
+        inner = right.shape[0]
+        if self.check_lengths(left.shape[-1], inner, node) != left.shape[-1]:
+            spans = [IndexSpan(0, n) for n in left.shape[:-1]]
+            left = left.part([*spans, IndexSpan(0, Expression("min", (left.shape[-1], inner)))])
+            operands = [left, right]
         if ranks == [1, 1]:
             return self.inline(node, function, operands)
-        shape = (*operands[0].shape[:-1], *operands[1].shape[1:])
+        shape = (*left.shape[:-1], *right.shape[1:])
         dtype = np.result_type(*[self.element_dtype(o) for o in operands])
         out = self.allocated("product", Made("empty", dtype, shape), node)
         self.inline(node, function, [*operands, out])

@@ -339,9 +339,8 @@ def _outer_loops(loops: Sequence[SourceLoop], k: int) -> Iterator[int]:
 
 _FUNCTION = re.compile(r"^define .*?@\"?([^\s\"(]+)\"?\(.*?^}", re.MULTILINE | re.DOTALL)
 _NEST = re.compile(r"(?:^|\d)(nest_\d+)(?:_|$)")
-_BODY = re.compile(
-    r"^(vector\.body\d*|full\.\d+):(.*?)\n[^\n]*\bbr .*?label %\1\b", re.MULTILINE | re.DOTALL
-)
+_LABEL = re.compile(r"(vector\.body\d*|full\.\d+):")
+_TARGET = re.compile(r"label %(vector\.body\d*|full\.\d+)\b")
 _VECTOR = re.compile(r"<(\d+) x (half|float|double|i8|i16|i32|i64)>")
 _USES = re.compile(r"!alias\.scope !(\d+)")
 _STORE = re.compile(r"^\s*store |@llvm\.masked\.(?:store|scatter)")
@@ -369,6 +368,31 @@ class VectorLoop:
     size: int = 0
 
 
+def _bodies(function: str) -> Iterator[list[str]]:
+    """The first blocks of loops in vectors, outermost ones only, in time linear in the text."""
+    begins: dict[str, int] = {}  # where a loop begins, and where its first block ends
+    ends: dict[str, int] = {}
+    open_blocks: list[str] = []
+    loops: list[tuple[int, int, int]] = []
+    lines = function.splitlines()
+    for number, line in enumerate(lines):
+        label = _LABEL.match(line)
+        if label:
+            begins[label.group(1)] = number
+            open_blocks.append(label.group(1))
+        elif "br " in line:
+            ends.update(dict.fromkeys(open_blocks, number))
+            open_blocks.clear()
+            for name in _TARGET.findall(line):
+                if name in begins:
+                    loops.append((begins.pop(name), ends[name], number))
+    last = -1
+    for begin, block, end in sorted(loops):
+        if begin > last:
+            yield lines[begin + 1 : block]
+            last = end
+
+
 def vector_loops(llvm: str) -> dict[str, list[VectorLoop]]:
     """The vectorised loops of each function ``nest_<k>`` in a module, in order."""
     numbers = {node: int(scope) for node, scope in _SCOPE.findall(llvm)}
@@ -382,20 +406,19 @@ def vector_loops(llvm: str) -> dict[str, list[VectorLoop]]:
         if nest is None:
             continue
         loops = of_nest.setdefault(nest.group(1), [])
-        for _, body in _BODY.findall(function.group()):
+        for body in _bodies(function.group()):
             used, stored = set[int](), set[int]()
-            for line in body.splitlines():
+            for line in body:
                 for node in _USES.findall(line):
                     used |= scopes.get(node, set())
                     if _STORE.search(line):
                         stored |= scopes.get(node, set())
-            kinds = Counter(_VECTOR.findall(body))
+            kinds = Counter(_VECTOR.findall("\n".join(body)))
             floats = {kind: n for kind, n in kinds.items() if not kind[1].startswith("i")}
             (width, name), _ = (
                 Counter(floats or kinds).most_common(1)[0] if kinds else (("1", ""), 0)
             )
             if kinds:
                 kind = f"{width} x {name}"
-                size = len(body.splitlines())
-                loops.append(VectorLoop(kind, frozenset(used), frozenset(stored), size))
+                loops.append(VectorLoop(kind, frozenset(used), frozenset(stored), len(body) + 1))
     return of_nest

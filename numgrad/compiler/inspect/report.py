@@ -32,6 +32,7 @@ from numgrad.compiler.call import signature
 from numgrad.compiler.call.signature import CallLayout, Input
 from numgrad.compiler.call.source import CONTENT, IDENTITY, VALUE, Source
 from numgrad.compiler.graph.graph import CALL, TracedNode
+from numgrad.compiler.loops.loop_program import LoopProgram
 from numgrad.compiler.passes import Record
 from numgrad.compiler.run.program import KernelProgram
 from numgrad.compiler.run.specialise import Specialisation
@@ -145,8 +146,23 @@ def _of_segment(node: TracedNode) -> Lines:
     source = f" ({node.line})" if node.line else ""
     if node.op == CALL:
         yield f"segment: a call of a Python function{source}; nothing else knows what it does"
-    else:
-        yield f"segment: {node.name}{source} runs by itself; it has no form as a loop of a kernel"
+        return
+    loop = node.params["body"].compiled if "body" in node.params else None
+    if isinstance(loop, LoopProgram):
+        kept = loop.obstacle()
+        if kept is None:
+            yield f"segment: {node.name}{source} is a native loop"
+        else:
+            line = f" ({kept.line})" if kept.line else ""
+            yield f"segment: {node.name}{source} makes its steps in Python:"
+            yield f"  {kept.name}{line} has no form in its kernel"
+        return
+    yield f"segment: {node.name}{source} runs by itself; it has no form as a loop of a kernel"
+    for branch in node.params.get("parts", ()):
+        if isinstance(branch.compiled, KernelProgram):
+            for step in branch.compiled.steps:
+                if isinstance(step, Segment):
+                    yield from _indented(_of_segment(step.node))
 
 
 def _of_kernel(step: KernelStep, program: KernelProgram, names: _Names) -> Lines:

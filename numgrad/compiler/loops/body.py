@@ -67,12 +67,14 @@ class Body:
     ----------
     graph
         Takes the operands of the operation, or elements of them.
+    compiled
+        The program that runs it; None before the first call.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._derived: dict[Any, Any] = {}
-        self._program: Any = None
+        self.compiled: Any = None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self.graph.nodes)} nodes>"
@@ -118,9 +120,9 @@ class Body:
 
     def program(self, make: Callable[[Self], Any]) -> Any:
         """The program that runs it, made once."""
-        if self._program is None:
-            self._program = make(self)
-        return self._program
+        if self.compiled is None:
+            self.compiled = make(self)
+        return self.compiled
 
     # ------------------------------------------------------------------- Note [Derived bodies]
 

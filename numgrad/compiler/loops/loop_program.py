@@ -15,15 +15,17 @@ from numgrad.codegen.dtypes import BOOL
 from numgrad.codegen.nests.loop import LoopKernel, LoopWriter
 from numgrad.codegen.nests.terms import first_stored
 from numgrad.compiler.graph import evaluate
-from numgrad.compiler.graph.graph import length_arrays, with_lengths
+from numgrad.compiler.graph.graph import BodyOperation, TracedNode, length_arrays, with_lengths
 from numgrad.compiler.loops.body import LoopBody
 from numgrad.compiler.lower.expand import Expansion
 from numgrad.compiler.lower.lowering import find_lowering
 from numgrad.compiler.lower.matrices import PRODUCTS
+from numgrad.compiler.messages import warn_at
 from numgrad.compiler.passes import optimize
 from numgrad.compiler.run.program import compile_graph, stored_as
 from numgrad.compiler.trace.cut import extract
 from numgrad.core.elementwise import formula_emitter
+from numgrad.errors import InterpretedLoopWarning
 
 FIRST, SECONDS, MOST = 256, 0.05, 1 << 40
 """Steps of the first call of a kernel for some shapes, and what later ones may take: between calls
@@ -34,6 +36,9 @@ def longer(steps: int, seconds: float) -> int:
     """How many steps to make in a call, after one of ``steps``."""
     return int(min(MOST, max(1, steps * min(SECONDS / max(seconds, 1e-7), 1e4))))
 
+
+MANY = 32
+"""How many steps made in Python are worth a warning."""
 
 _MOST_FIXED = 8
 """Combinations for which a loop has kernels of their own."""
@@ -67,11 +72,23 @@ Run = tuple[int, list[np.ndarray]]
 """How many steps a loop made, and what these gave, along a first axis."""
 
 
+def innermost(opaque: Sequence[TracedNode]) -> TracedNode:
+    """The first of these operations without a form in a kernel, or what is within its branches."""
+    node = opaque[0]
+    for branch in node.params.get("parts", ()):
+        within = Expansion(branch.optimized, inline=True).opaque
+        if within:
+            return innermost(within)
+    return node
+
+
 class LoopProgram:
     """A loop made ready to run: as one kernel, or step by step where other code runs in between.
 
     Attributes
     ----------
+    opaque
+        The operations for which there is no kernel.
     source
         The text of the kernel; None if there is none.
     lengths
@@ -81,6 +98,8 @@ class LoopProgram:
 
     def __init__(self, body: LoopBody, lengths: dict[int, int] | None = None) -> None:
         self.body, self.lengths = body, lengths
+        self.opaque: list[TracedNode] = []
+        self._warned = False
         graph = body.graph
         self.graph = extract(graph, graph.inputs, graph.outputs)
         self._sizes: dict[Any, KnownSizes] = {}
@@ -96,6 +115,7 @@ class LoopProgram:
         expansion = Expansion(self.graph, inline=True, lengths=self.lengths)
         results = stored_as([expansion.of[v] for v in self.graph.outputs])
         if expansion.opaque:
+            self.opaque = expansion.opaque
             self._depends = all(find_lowering(node) for node in expansion.opaque)
             return None
         terms, check = expansion.terms, None
@@ -114,6 +134,28 @@ class LoopProgram:
         )  # fmt: skip
         return writer.loop()
 
+    def obstacle(self) -> TracedNode | None:
+        """The operation by which steps are made in Python; None where they are not."""
+        programs = list(self._fixed.values()) or [self]
+        return next((innermost(p.opaque) for p in programs if p.written is None), None)
+
+    def _warn(self, steps: int) -> None:
+        """Say once, at its line, that many steps were made in Python.
+
+        Not of loops within loops: the inner ones are kernels, and do most of the work.
+        """
+        node = self.obstacle()
+        if self._warned or steps < MANY or node is None or isinstance(node.op, BodyOperation):
+            return
+        self._warned = True
+        warn_at(
+            node.line,
+            f"jit: {steps} steps of a loop were made in Python, since {node.name} has no form in "
+            "its kernel; that takes many times as long. Compute it for all steps at once, before "
+            "or after the loop; report() says of each loop whether it is native",
+            InterpretedLoopWarning,
+        )
+
     def run(
         self, operands: Sequence[np.ndarray], length: int, reverse: bool, lengths: dict[int, int]
     ) -> list[np.ndarray]:
@@ -129,6 +171,7 @@ class LoopProgram:
         results = self._allocate(sizes.shapes, length, reverse)
         if self.written is None:
             self._in_turn(operands, results, length, reverse, lengths)
+            self._warn(length)
             return results
         if not self._natively(operands, results, length, reverse, sizes):
             self._in_turn(operands, results, length, reverse, lengths)
@@ -299,6 +342,7 @@ class WhileProgram(LoopProgram):
         while arrays[until]:
             arrays = [np.asarray(a) for a in self.step.run(*arrays, *outside)]
             done += 1
+        self._warn(done)
         return arrays, done
 
 
@@ -374,6 +418,7 @@ class AdaptiveLoopProgram(LoopProgram):
             carry = results[:c]
             rows.append(results[c:])
             if not carry[until]:
+                self._warn(len(rows))
                 return len(rows), [np.stack(x) for x in zip(*rows, strict=True)]
 
 

@@ -155,8 +155,14 @@ class Expansion:
                 same_shape(v.shape, x.shape)
                 for v, x in zip(piece.graph.inputs, node.inputs, strict=True)
             )
-            and not piece.axes
+            and self._reads_same_lengths(node)
         )
+
+    def _reads_same_lengths(self, node: TracedNode) -> bool:
+        """Whether lengths that branches read, and no operand has, are those of this graph."""
+        axes = sorted({k for piece in node.params["parts"] for k in piece.axes})
+        own = tuple([self.terms.sizes.of_axis(k) for k in axes])
+        return same_shape(node.params["lengths"], own)
 
     def _shape(self, value: Value) -> tuple:
         return self.terms.shape(value.shape)

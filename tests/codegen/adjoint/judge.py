@@ -104,8 +104,8 @@ def judge(
     if not places or not moving:
         return
 
-    weights = tuple(_like(truth.weights[k], plain[k]) for k in moving)
-    tangents = [_like(directions[k], p) for k, p in zip(places, primals, strict=True)]
+    weights = tuple(like_example(truth.weights[k], plain[k]) for k in moving)
+    tangents = [like_example(directions[k], p) for k, p in zip(places, primals, strict=True)]
     _, pullback = ng.vjp(differentiable_outputs, *primals)
     gradients = tuple_of(pullback(weights))
     size = max(1.0, *(float(np.max(np.abs(truth.gradients[k]), initial=0.0)) for k in places))
@@ -135,7 +135,7 @@ def judge(
             raise Disagreement(f"argument {k} was changed")
 
 
-def _like(value: Any, example: Any) -> np.ndarray:
+def like_example(value: Any, example: Any) -> np.ndarray:
     """A vector of the dtype of what it goes with."""
     dtype = np.asarray(example).dtype
     value = np.asarray(value)

@@ -1,8 +1,8 @@
 """The programs that give a kernel's gradient, each compared with exact gradients.
 
-``every_mode`` runs the joint sweep, split mode, fused sweeps, those of a function that keeps arrays
-by step, and those of one that keeps checkpoints, for all inputs, for some, and for some outputs;
-and the batch of a call and another one.
+``every_mode`` runs the joint sweep, split mode, joined sweeps, those of a function that keeps
+arrays by step, and those of one that keeps checkpoints, for all inputs, for some, and for some
+outputs; and the batch of a call and another one.
 """
 
 from __future__ import annotations
@@ -129,22 +129,22 @@ def _compare(
             if own is not None:
                 compare(f"{mode}, gradient of {name} for {inputs}", gradient, own, tolerance, size)
 
-    def check_sweeps(mode: str) -> None:
-        outputs, state = program.forward_sweep(arguments, inputs)
+    def check_sweeps(mode: str, asked: bool = False) -> None:
+        outputs, state = program.forward_sweep(arguments, inputs, asked=asked)
         if state is None:
             return
         for k, (one, other) in enumerate(zip(outputs, truth.outputs, strict=True)):
             compare(f"{mode}, output {k}", one, other, tolerance)
-        given = outputs if program.reads_outputs(state) else None
+        given = outputs if program.reads_outputs(inputs, asked) else None
         for _ in range(2):  # the state stays as it is
             check(mode, program.backward_sweep(arguments, given, state, seeds))
 
     check("joint", program.vjp(arguments, seeds, inputs))
-    if program.is_fused(inputs):
-        check_sweeps("fused")
-        program.is_fused = lambda _: False
-        check_sweeps("split of fused")
-        del program.is_fused
+    if program.is_joined(inputs, asked=True):
+        check_sweeps("joined", asked=True)
+        program.is_joined = lambda *_: False
+        check_sweeps("split of joined")
+        del program.is_joined
     else:
         check_sweeps("split")
     if sum(seed is not None for seed in seeds) > 1:

@@ -68,11 +68,12 @@ def families() -> dict[str, Callable[[int], Any]]:
     }
 
 
-def judged(program: Any, modes: bool, seen: Counter[str]) -> bool:
-    """Judge a program, with ``modes`` in each of ``modes``; whether it says something."""
+def judged(program: Any, modes: bool, transforms: bool, seen: Counter[str]) -> bool:
+    """Judge a program, in each of ``modes``, or under ``transforms``; whether it says something."""
     from tests.codegen.adjoint.judge import judge
     from tests.codegen.adjoint.modes import every_mode
     from tests.codegen.adjoint.test_drawn_programs import truth_of
+    from tests.codegen.adjoint.transforms import judge_transforms
 
     drawn = None if program is None else truth_of(program)
     if drawn is None:
@@ -87,7 +88,8 @@ def judged(program: Any, modes: bool, seen: Counter[str]) -> bool:
         seen += every_mode(function, program.writes, truth, arguments, others, tolerance)
     else:
         kernel = ng.kernel(function, writes=program.writes)
-        judge(kernel, truth, directions, arguments, tolerance=tolerance)
+        compare = judge_transforms if transforms else judge
+        compare(kernel, truth, directions, arguments, tolerance=tolerance)
     return True
 
 
@@ -99,6 +101,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--compiled", type=int, default=10, help="one in so many is compiled")
     parser.add_argument("--family", default="loops", choices=list(families()))
     parser.add_argument("--modes", action="store_true", help="every program of the gradient")
+    parser.add_argument("--transforms", action="store_true", help="in compiled functions, batches")
     given = parser.parse_args(arguments)
     write = families()[given.family]
     seen: Counter[str] = Counter()
@@ -109,7 +112,8 @@ def main(arguments: list[str]) -> int:
         try:
             program = write(seed)
             with contextlib.nullcontext() if compiled else plainly():
-                word = "right" if judged(program, given.modes, seen) else "near a tie"
+                told = judged(program, given.modes, given.transforms, seen)
+            word = "right" if told else "near a tie"
         except Exception as error:
             word = "refused" if isinstance(error, NumgradError) else "wrong"
             print(f"\n==== seed {seed}, {word}: {type(error).__name__}: {str(error)[:600]}")

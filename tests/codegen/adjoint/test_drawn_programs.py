@@ -1,6 +1,7 @@
 """Random programs of loops: all modes against exact derivatives of the plain function."""
 
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from tests.codegen.adjoint import hyperdual
 from tests.codegen.adjoint.judge import exact, judge
 from tests.codegen.adjoint.programs import Program, covering, features
 from tests.codegen.adjoint.stencils import Stencil
+from tests.codegen.adjoint.transforms import judge_transforms
 from tests.codegen.adjoint.writer import Writer
 
 MANY = 2000
@@ -27,7 +29,7 @@ def truth_of(program: Program | Stencil):
     return None
 
 
-def check(seed: int, small: bool) -> bool:
+def check(seed: int, small: bool, judge: Callable[..., None] = judge) -> bool:
     """Judge a program; whether it says something."""
     program = Writer(seed, small).write()
     drawn = truth_of(program)
@@ -59,6 +61,12 @@ def test_programs_have_right_derivatives(first):
         except Exception as error:
             error.add_note(f"seed {seed}\n{Writer(seed).write().text}")
             raise
+
+
+@pytest.mark.slow(cases=1)
+@pytest.mark.parametrize("seed", range(20_000, 20_040))
+def test_programs_in_compiled_functions_and_batches(seed):
+    check(seed, small=seed % 2 == 0, judge=judge_transforms)
 
 
 # the generator itself

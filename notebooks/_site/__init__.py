@@ -1,0 +1,1 @@
+"""The documentation site: what is written from the code, and how."""
