@@ -36,6 +36,7 @@ import numpy as np
 from numgrad.codegen.adjoint.representation import KernelFunction
 from numgrad.codegen.adjoint.rotations import distinct_names
 from numgrad.codegen.dtypes import numpy_name
+from numgrad.codegen.native.syntax import nodes
 
 STRIP = 256
 """Iterations whose contributions are stored: 4 kB of complex numbers, on the stack."""
@@ -200,7 +201,7 @@ class VectorWriter:
             out: list[ast.stmt] = []
             for s in block:
                 if isinstance(s, ast.For) and not any(
-                    isinstance(n, ast.For | ast.While) for b in s.body for n in ast.walk(b)
+                    isinstance(n, ast.For | ast.While) for b in s.body for n in nodes(b)
                 ):
                     out += self._loop(s)
                 else:
@@ -224,13 +225,11 @@ class VectorWriter:
 def _views_of(tree: ast.Module) -> set[str]:
     """Names of parts of arrays, and arrays that have such."""
     names: set[str] = set()
-    for s in ast.walk(tree):
-        if isinstance(s, ast.Assign):
-            for part in ast.walk(s.value):
-                if isinstance(part, ast.Subscript) and any(
-                    isinstance(n, ast.Slice) for n in ast.walk(part.slice)
-                ):
-                    names |= {n.id for n in ast.walk(s) if isinstance(n, ast.Name)}
+    if not any(isinstance(n, ast.Slice) for n in nodes(tree)):
+        return names
+    for s in nodes(tree):
+        if isinstance(s, ast.Assign) and any(isinstance(n, ast.Slice) for n in nodes(s.value)):
+            names |= {n.id for n in nodes(s) if isinstance(n, ast.Name)}
     return names
 
 
