@@ -94,13 +94,7 @@ def linspace(
 
 
 def eye(
-    n_rows: int,
-    n_cols: int | None = None,
-    /,
-    *,
-    k: int = 0,
-    dtype: Any = None,
-    device: Any = None,
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
 ) -> ng.Tensor:
     """A matrix with ones on the diagonal ``k`` and zeros elsewhere."""
     check_device("eye", device)

@@ -99,9 +99,9 @@ class ArrayFormula:
             if not is_array:
                 numbers.append(a)
                 continue
-            if a.dtype is not dtype or not a.flags.c_contiguous:
-                a = np.ascontiguousarray(a, dtype)
-            arguments.append(a if a.ndim == 1 else a.ravel())
+            if a.dtype is not dtype:
+                a = np.asarray(a, dtype)
+            arguments.append(a.ravel())
         key = (dtype.char, extents, *[a is None for a in operands], *options.values())
         plan = self._plans.get(key)
         if plan is None:
@@ -121,11 +121,7 @@ class ArrayFormula:
         return results
 
     def _plan(
-        self,
-        dtype: np.dtype,
-        extents: tuple[int, ...],
-        absent: list[bool],
-        options: dict[str, Any],
+        self, dtype: np.dtype, extents: tuple[int, ...], absent: list[bool], options: dict[str, Any]
     ) -> FormulaPlan:
         units = [own and n == 1 for own, n in zip(self.units, extents, strict=True)]
         key = (dtype, *units, *absent, *options.values())

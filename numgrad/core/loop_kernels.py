@@ -431,7 +431,8 @@ def kernel(
     save
         "all" values that the gradient needs of each step of a loop over time, or "less": the states
         at the starts of segments, as many as a segment has steps. Steps are then computed once
-        more, and memory grows with the square root of their number; ``report`` says how many bytes.
+        more, and memory grows with the square root of their number; elementary functions are
+        computed again instead of kept. ``report`` says how many bytes.
         Batches of ``ng.vmap`` keep all.
 
     Raises

@@ -43,6 +43,8 @@ class Call:
     """Whether a user's code made the outputs: what it returned as a view cannot be written to."""
     ruled = False
     """Whether code of a user's makes gradients inside: of steps, say."""
+    composed = False
+    """Whether the operation is none of the table, and its backward consists of such."""
 
     def __init__(
         self, op: Op, metas: tuple[Meta, ...], params: dict[str, Any], aux: tuple = ()

@@ -6,36 +6,7 @@ from typing import Any
 
 from numgrad.core.options import option
 from numgrad.errors import NumgradValueError
-from numgrad.nn.activation import (
-    celu,
-    check_beta,
-    check_bounds,
-    elu,
-    gelu,
-    glu,
-    hardshrink,
-    hardsigmoid,
-    hardswish,
-    hardtanh,
-    leaky_relu,
-    log_softmax,
-    logsigmoid,
-    mish,
-    prelu,
-    relu,
-    rrelu,
-    selu,
-    sigmoid,
-    silu,
-    softmax,
-    softmin,
-    softplus,
-    softshrink,
-    softsign,
-    tanh,
-    tanhshrink,
-    threshold,
-)
+from numgrad.nn import activation as F
 from numgrad.nn.applied import Applied, applies, checked
 from numgrad.nn.module.members import empty_parameter
 from numgrad.nn.module.module import Module
@@ -43,7 +14,7 @@ from numgrad.tensors.creation import asarray
 from numgrad.tensors.tensor import Tensor
 
 
-@applies(relu)
+@applies(F.relu)
 class ReLU(Applied):
     """``max(x, 0)``, element by element.
 
@@ -57,7 +28,7 @@ class ReLU(Applied):
     inplace: bool = False
 
 
-@applies(selu)
+@applies(F.selu)
 class SELU(Applied):
     """``elu`` scaled so that mean 0 and variance 1 are kept.
 
@@ -71,7 +42,7 @@ class SELU(Applied):
     inplace: bool = False
 
 
-@applies(silu)
+@applies(F.silu)
 class SiLU(Applied):
     """``x * sigmoid(x)``.
 
@@ -85,7 +56,7 @@ class SiLU(Applied):
     inplace: bool = False
 
 
-@applies(mish)
+@applies(F.mish)
 class Mish(Applied):
     """``x * tanh(softplus(x))``.
 
@@ -99,7 +70,7 @@ class Mish(Applied):
     inplace: bool = False
 
 
-@applies(leaky_relu)
+@applies(F.leaky_relu)
 class LeakyReLU(Applied):
     """``x`` where it is positive, else ``negative_slope * x``.
 
@@ -155,14 +126,14 @@ class PReLU(Module):
 
     def forward(self, input: Any) -> Tensor:
         """Compute the result."""
-        return prelu(input, self.weight)
+        return F.prelu(input, self.weight)
 
     def extra_repr(self) -> str:
         """The number of slopes."""
         return f"num_parameters={self.num_parameters}"
 
 
-@applies(elu)
+@applies(F.elu)
 class ELU(Applied):
     """``x`` where it is positive, else ``alpha * (exp(x) - 1)``.
 
@@ -177,7 +148,7 @@ class ELU(Applied):
     inplace: bool = False
 
 
-@applies(celu)
+@applies(F.celu)
 class CELU(Applied):
     """``x`` where it is positive, else ``alpha * (exp(x / alpha) - 1)``.
 
@@ -192,7 +163,7 @@ class CELU(Applied):
     inplace: bool = False
 
 
-@applies(gelu)
+@applies(F.gelu)
 class GELU(Applied):
     """``x`` times the probability that a standard normal number is smaller.
 
@@ -206,7 +177,7 @@ class GELU(Applied):
     approximate: str = option(default="none", one_of=("none", "tanh"))
 
 
-@applies(sigmoid)
+@applies(F.sigmoid)
 class Sigmoid(Applied):
     """``1 / (1 + exp(-x))``.
 
@@ -218,7 +189,7 @@ class Sigmoid(Applied):
     """
 
 
-@applies(logsigmoid)
+@applies(F.logsigmoid)
 class LogSigmoid(Applied):
     """``log(sigmoid(x))``.
 
@@ -230,7 +201,7 @@ class LogSigmoid(Applied):
     """
 
 
-@applies(tanh)
+@applies(F.tanh)
 class Tanh(Applied):
     """Hyperbolic tangent.
 
@@ -242,7 +213,7 @@ class Tanh(Applied):
     """
 
 
-@applies(softplus)
+@applies(F.softplus)
 class Softplus(Applied):
     """``log(1 + exp(beta * x)) / beta``; ``x`` where ``beta * x`` is above a threshold.
 
@@ -257,10 +228,10 @@ class Softplus(Applied):
     threshold: float = 20.0
 
     def _check_options(self, options: dict[str, Any]) -> None:
-        check_beta("Softplus", options["beta"])
+        F.check_beta("Softplus", options["beta"])
 
 
-@applies(softsign)
+@applies(F.softsign)
 class Softsign(Applied):
     """``x / (1 + abs(x))``.
 
@@ -272,7 +243,7 @@ class Softsign(Applied):
     """
 
 
-@applies(hardtanh)
+@applies(F.hardtanh)
 class Hardtanh(Applied):
     """``x`` limited to an interval.
 
@@ -300,7 +271,7 @@ class Hardtanh(Applied):
             )
 
 
-@applies(hardtanh)
+@applies(F.hardtanh)
 class ReLU6(Hardtanh):
     """``x`` limited to the interval from 0 to 6.
 
@@ -315,7 +286,7 @@ class ReLU6(Hardtanh):
     max_val: float = option(default=6.0, init=False)
 
 
-@applies(softmax)
+@applies(F.softmax)
 class Softmax(Applied):
     """Exponentials divided by their sum along an axis.
 
@@ -329,7 +300,7 @@ class Softmax(Applied):
     dim: int | None = None
 
 
-@applies(log_softmax)
+@applies(F.log_softmax)
 class LogSoftmax(Applied):
     """Logarithm of ``Softmax``.
 
@@ -343,7 +314,7 @@ class LogSoftmax(Applied):
     dim: int | None = None
 
 
-@applies(softmin)
+@applies(F.softmin)
 class Softmin(Applied):
     """``Softmax`` of ``-x``.
 
@@ -357,7 +328,7 @@ class Softmin(Applied):
     dim: int | None = None
 
 
-@applies(hardsigmoid)
+@applies(F.hardsigmoid)
 class Hardsigmoid(Applied):
     """``x / 6 + 1 / 2`` limited to the interval from 0 to 1.
 
@@ -371,7 +342,7 @@ class Hardsigmoid(Applied):
     inplace: bool = False
 
 
-@applies(hardswish)
+@applies(F.hardswish)
 class Hardswish(Applied):
     """``x * hardsigmoid(x)``.
 
@@ -385,7 +356,7 @@ class Hardswish(Applied):
     inplace: bool = False
 
 
-@applies(hardshrink)
+@applies(F.hardshrink)
 class Hardshrink(Applied):
     """``x`` where its magnitude is above ``lambd``, else 0.
 
@@ -399,7 +370,7 @@ class Hardshrink(Applied):
     lambd: float = 0.5
 
 
-@applies(softshrink)
+@applies(F.softshrink)
 class Softshrink(Applied):
     """``x`` moved towards 0 by ``lambd``.
 
@@ -413,7 +384,7 @@ class Softshrink(Applied):
     lambd: float = option(default=0.5, at_least=0)
 
 
-@applies(tanhshrink)
+@applies(F.tanhshrink)
 class Tanhshrink(Applied):
     """``x - tanh(x)``.
 
@@ -425,7 +396,7 @@ class Tanhshrink(Applied):
     """
 
 
-@applies(threshold)
+@applies(F.threshold)
 class Threshold(Applied):
     """``x`` where it is above a threshold, else a value.
 
@@ -441,7 +412,7 @@ class Threshold(Applied):
     inplace: bool = False
 
 
-@applies(rrelu)
+@applies(F.rrelu)
 class RReLU(Applied):
     """``leaky_relu`` with a slope drawn for each element in training.
 
@@ -462,10 +433,10 @@ class RReLU(Applied):
     inplace: bool = False
 
     def _check_options(self, options: dict[str, Any]) -> None:
-        check_bounds(type(self).__name__, options["lower"], options["upper"])
+        F.check_bounds(type(self).__name__, options["lower"], options["upper"])
 
 
-@applies(glu)
+@applies(F.glu)
 class GLU(Applied):
     """The first half along an axis times the ``sigmoid`` of the second.
 
@@ -503,4 +474,4 @@ class Softmax2d(Module):
                 f"Softmax2d: needs an input (batch, channels, height, width), or without the "
                 f"batch; got shape {tuple(input.shape)}"
             )
-        return softmax(input, -3)
+        return F.softmax(input, -3)

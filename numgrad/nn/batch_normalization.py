@@ -95,10 +95,7 @@ def channel_gradients(g, x: Any, weight, mean, rstd, g_mean, g_variance, n, *, m
     method=False,
     outputs=True,
     auxiliaries=("rstd",),
-    samples=[
-        (((3, 2, 4), (2,), (2,)), {}),
-        (((4, 3), (3,), (3,)), {}),
-    ],
+    samples=[(((3, 2, 4), (2,), (2,)), {}), (((4, 3), (3,), (3,)), {})],
     real_only=True,
     smooth=True,
     lowering="numgrad.nn.lowerings",

@@ -59,11 +59,7 @@ def dropped(x, seed, least, scale, group):
 
 
 @primitive(
-    name="dropout",
-    internal=True,
-    method=False,
-    linear=True,
-    lowering="numgrad.nn.lowerings",
+    name="dropout", internal=True, method=False, linear=True, lowering="numgrad.nn.lowerings"
 )
 def _dropout(x, seed, *, p, group=1):
     """The operand with random elements set to zero and the others divided by ``1 - p``.

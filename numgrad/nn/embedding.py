@@ -197,12 +197,7 @@ def _accumulated(
     return out
 
 
-@primitive(
-    internal=True,
-    method=False,
-    linear=True,
-    lowering="numgrad.nn.lowerings",
-)
+@primitive(internal=True, method=False, linear=True, lowering="numgrad.nn.lowerings")
 def embedding_backward(x, indices, *, rows, padding_idx, scaled):
     """Zeros of ``rows`` rows to which the operand's are added at the indices: see ``embedding``."""
     return _accumulated(x, indices, rows, padding_idx, scaled)

@@ -248,10 +248,7 @@ _AVERAGES = (((0, 2, 2), (1, 4, 3), (3, 4, 2)), ((0, 1, 2), (2, 3, 1)))
     internal=True,
     method=False,
     linear=True,
-    samples=[
-        (((2, 4, 3),), {"windows": _AVERAGES}),
-        (((2, 3, 4),), {"windows": _AVERAGES[:1]}),
-    ],
+    samples=[(((2, 4, 3),), {"windows": _AVERAGES}), (((2, 3, 4),), {"windows": _AVERAGES[:1]})],
 )
 def average_windows(x, *, windows):
     """Sum of each window over its divisor; ``windows`` has an ``Axis`` for each last axis."""

@@ -91,12 +91,7 @@ def adadelta(p, g, square_avg, acc_delta, step, *, lr, rho, eps, weight_decay, d
     square_avg = rho * square_avg + (1 - rho) * (g * g)
     delta = np.sqrt(acc_delta + eps) / np.sqrt(square_avg + eps) * g
     acc_delta = rho * acc_delta + (1 - rho) * (delta * delta)
-    return {
-        "p": p - lr * delta,
-        "square_avg": square_avg,
-        "acc_delta": acc_delta,
-        "step": step + 1,
-    }
+    return {"p": p - lr * delta, "square_avg": square_avg, "acc_delta": acc_delta, "step": step + 1}
 
 
 @declared

@@ -449,11 +449,7 @@ class FormulaOptimizer(Optimizer):
     # ---------------------------------------------------------------------------------- compiled
 
     def _prepare(
-        self,
-        group: dict[str, Any],
-        params: list[Tensor],
-        grads: list[Tensor],
-        fresh: list[Tensor],
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], fresh: list[Tensor]
     ) -> list[Launch]:
         """Launches that step the parameters of a group."""
         settings = self.settings(group)

@@ -226,9 +226,7 @@ class LBFGS(Optimizer):
         doc="Pairs of a step and a change of the gradient that are remembered.",
     )
     line_search_fn: str | None = option(
-        default=None,
-        one_of=("strong_wolfe",),
-        doc='None for fixed steps, or ``"strong_wolfe"``.',
+        default=None, one_of=("strong_wolfe",), doc='None for fixed steps, or ``"strong_wolfe"``.'
     )
 
     def _check_options(self, options: dict[str, Any]) -> None:

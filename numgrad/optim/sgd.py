@@ -167,12 +167,7 @@ def rprop(p, g, prev, step_size, step, *, etaminus, etaplus, smallest, largest):
     factor = np.where(agreement > 0, etaplus, np.where(agreement < 0, etaminus, unchanged))
     step_size = np.minimum(np.maximum(step_size * factor, smallest), largest)
     g = np.where(agreement < 0, 0.0, g)
-    return {
-        "p": p - np.sign(g) * step_size,
-        "prev": g,
-        "step_size": step_size,
-        "step": step + 1,
-    }
+    return {"p": p - np.sign(g) * step_size, "prev": g, "step_size": step_size, "step": step + 1}
 
 
 @declared

@@ -351,7 +351,7 @@ def is_of_the_table(y: Sequence[Tensor]) -> bool:
     """Whether a backward consists of operations of the table only."""
     edges = [edge_of(beneath(output)) for output in y]
     return all(
-        node.extras is None and OPS.get(node.call.op.name) is node.call.op
+        node.extras is None and (node.call.composed or OPS.get(node.call.op.name) is node.call.op)
         for node in reachable(edges).values()
     )
 

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 import numgrad as ng
 from numgrad.autograd.structured_jacobians import parts_of
 from numgrad.testing import gradcheck, gradgradcheck
+from numgrad.transforms import sparse_derivatives
 from numgrad.transforms.sparse_derivatives import as_pattern, by_rows, symmetric
 from tests.operations.calls import calls_of
 from tests.operations.cases import TABLE
@@ -111,6 +112,47 @@ def test_a_stencil_takes_as_many_products_as_it_has_points():
     assert by_rows(pattern).count <= 6
     found = ng.jacobian(ng.jit(laplacian), sparsity=pattern)(u)
     np.testing.assert_allclose(found @ u, ng.jvp(laplacian, (u,), (u,))[1].ravel())
+
+
+@pytest.mark.parametrize("steps", [0, 2])
+def test_compiled_functions_take_columns_where_these_are_fewer(steps, monkeypatch):
+    """All rows of an arrow have the first column, so that there are as many colours of rows."""
+
+    def arrow(x):
+        y = np.sin(x) * x[0] + np.cos(np.roll(x, 1))
+        return ng.fori_loop(0, steps, lambda _, y: y * x, y) if steps else y
+
+    x, products = rng.uniform(0.5, 1.5, 60), []
+    pattern = ng.func.sparsity(arrow, x)
+    product = sparse_derivatives._product
+
+    def counted(linear, vectors, dtype):
+        products.append(len(vectors[0]))
+        return product(linear, vectors, dtype)
+
+    monkeypatch.setattr(sparse_derivatives, "_product", counted)
+    found = ng.jacobian(ng.jit(arrow), sparsity=pattern)(x)
+    assert max(products) < 8, "rows"
+    h = 1e-5
+    differences = [(arrow(x + h * e) - arrow(x - h * e)) / (2 * h) for e in np.eye(60)]
+    np.testing.assert_allclose(found.toarray(), np.transpose(differences), rtol=1e-8, atol=1e-8)
+
+
+def test_compiled_functions_with_rules_of_users_take_rows():
+    """A rule is asked for what it says it gives, once for each row, and not differentiated."""
+
+    @ng.custom_vjp
+    def doubled(x):
+        return 2 * x
+
+    doubled.defvjp(lambda x: (2 * x, None), lambda _, g: (2 * g,))
+    mask = np.eye(9) + np.eye(9, k=-1) + (np.arange(9) == 0) > 0
+    fast = ng.jit(lambda x: doubled(x) * x[0] + np.concatenate([x[:1], x[:-1]]))
+    x = np.arange(1.0, 10.0)
+    expected = 2 * x[0] * np.eye(9) + np.eye(9, k=-1)
+    expected[:, 0] += 2 * x
+    expected[0, 0] += 1
+    np.testing.assert_allclose(ng.jacobian(fast, sparsity=mask)(x).toarray(), expected)
 
 
 STENCILS = {

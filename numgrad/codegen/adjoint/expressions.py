@@ -408,19 +408,6 @@ class ExpressionReader(IndexReader):
                 result = self.choice(condition, (decided, inner), (result, other), "t")
         return result
 
-    def _of_IfExp(self, node: ast.IfExp, env: dict[str, Any]) -> Any:
-        condition = self.truth(self.scalar(node.test, env))
-        if isinstance(condition, bool):
-            return self.value(node.body if condition else node.orelse, env)
-        blocks, values = [], []
-        before = self.block
-        for part in (node.body, node.orelse):
-            self.block = Block(before.loop, before)
-            values.append(self.scalar(part, env))
-            blocks.append(self.block)
-        self.block = before
-        return self.choice(condition, blocks, values, "v")
-
     def choice(
         self, condition: Value, blocks: Sequence[Block], values: Sequence[Value], stem: str
     ) -> Value:

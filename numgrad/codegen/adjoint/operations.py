@@ -91,10 +91,12 @@ class Operations:
     ----------
     definitions
         Functions of texts by name: gradient formulas, operations made of several others.
+    keeps_dear
+        Whether values that are dear to compute are kept, not computed again.
     """
 
-    def __init__(self, table: OperationTable) -> None:
-        self.table = table
+    def __init__(self, table: OperationTable, *, keeps_dear: bool = True) -> None:
+        self.table, self.keeps_dear = table, keeps_dear
         self.definitions: dict[str, str] = {}
         self._partials: dict[tuple, str | None] = {}
 
@@ -266,7 +268,11 @@ class Operations:
 
     def is_dear(self, operation: str) -> bool:
         """Whether computing it again costs more than reading a value that was kept."""
-        return operation not in _CHEAP and operation not in ("real", "imag", "from_parts", "square")
+        return (
+            self.keeps_dear
+            and operation not in _CHEAP
+            and operation not in ("real", "imag", "from_parts", "square")
+        )
 
     # -------------------------------------------------------------------------------- namespaces
 

@@ -21,7 +21,7 @@ from numgrad.codegen.adjoint.reports import KernelReport, kept_bytes, report_of
 from numgrad.codegen.adjoint.representation import KernelFunction, KernelLoop
 from numgrad.codegen.adjoint.scopes import TEXT, Scope, check_statements, scope_of
 from numgrad.codegen.adjoint.simplification import simplify
-from numgrad.codegen.adjoint.snapshots import kept_in_steps, take_snapshots
+from numgrad.codegen.adjoint.snapshots import kept_in_steps, possible_snapshots, take_snapshots
 from numgrad.codegen.adjoint.split import ForwardState, SplitProgram, UnitGradients
 from numgrad.codegen.adjoint.sweeps import (
     backward_of,
@@ -60,7 +60,7 @@ class KernelDefinition:
         Those that callers pass.
     save
         "all" values that the gradient needs of loops over time, or "less": Note [Checkpoints of
-        loops] in ``checkpoints``.
+        loops] in ``checkpoints``, and what is dear to compute is computed again.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class KernelDefinition:
         names = self.scope.parameters
         self.written = WrittenParameters.declared(self.scope.name, writes, names)
         self.parameters = tuple([name for name in names if name not in self.written.made])
-        self.operations = Operations(table)
+        self.operations = Operations(table, keeps_dear=save == "all")
         self._programs: dict[tuple, DerivativeProgram] = {}
         self.last: DerivativeProgram | None = None
         check_syntax(self)
@@ -226,7 +226,7 @@ class DerivativeProgram:
             return kept_in_steps(sweep.tapes)
 
         before = kept(self.function)
-        if before < 2:
+        if before < 2 or not possible_snapshots(self.function):
             return self.function
         function = self._read(scope, self.kinds, self.definition.written)
         count = take_snapshots(function)

@@ -14,7 +14,8 @@ later, and not in a loop with the read, or are to another one of arrays that are
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from numgrad.codegen.adjoint.placement import Tapes
 from numgrad.codegen.adjoint.reading import number
@@ -42,19 +43,42 @@ def kept_in_steps(tapes: Tapes) -> int:
     return sum(tapes.is_inner(loop) for loop in tapes.loops.values())
 
 
+class Snapshot(NamedTuple):
+    """An array that a loop over time keeps by step, one of exchanged ones by its ``place``.
+
+    ``reads`` are those that find what was there when the step began.
+    """
+
+    loop: KernelLoop
+    array: str
+    place: Value | None
+    reads: list[Load]
+
+
+def possible_snapshots(function: KernelFunction) -> list[Snapshot]:
+    """The arrays that loops over time may keep whole: Note [Snapshots]."""
+    distinct = distinct_names(function)
+    return [
+        snapshot
+        for s in function.body.statements
+        if isinstance(s, KernelLoop) and s.test is None and s.step == 1 and not s.parallel
+        for snapshot in _snapshots_of(function, s, distinct)
+    ]
+
+
 def take_snapshots(function: KernelFunction) -> int:
     """Let loops over time keep arrays whole, and return how many: Note [Snapshots]."""
-    distinct = distinct_names(function)
-    taken = 0
-    for s in list(function.body.statements):
-        if isinstance(s, KernelLoop) and s.test is None and s.step == 1 and not s.parallel:
-            taken += _snapshots_of(function, s, distinct)
-    if taken:
+    snapshots = possible_snapshots(function)
+    for snapshot in snapshots:
+        _keep(function, snapshot)
+    if snapshots:
         number(function)
-    return taken
+    return len(snapshots)
 
 
-def _snapshots_of(function: KernelFunction, loop: KernelLoop, distinct: set[frozenset[str]]) -> int:
+def _snapshots_of(
+    function: KernelFunction, loop: KernelLoop, distinct: set[frozenset[str]]
+) -> Iterator[Snapshot]:
     inside = list(walk(loop.body))
     loads: dict[tuple[str, Value | None], list[Load]] = {}
     cycles = {c.name: cycle_of(loop, c) for c in loop.carried}
@@ -62,7 +86,6 @@ def _snapshots_of(function: KernelFunction, loop: KernelLoop, distinct: set[froz
         if isinstance(s, Load) and function.arrays[s.array].home in (None, function.body):
             place = s.index[0] if _is_one_of(function, s, cycles) else None
             loads.setdefault((s.array, place), []).append(s)
-    taken = 0
     for (array, place), reads in loads.items():
         own = function.arrays[array]
         stores = [s for s in inside if isinstance(s, Store) and s.array == array]
@@ -70,9 +93,7 @@ def _snapshots_of(function: KernelFunction, loop: KernelLoop, distinct: set[froz
             continue
         early = [s for s in reads if all(_is_later(t, s, loop, distinct) for t in stores)]
         if len(early) > 1 and any(_goes_through(function, s, place) for s in early):
-            _keep(function, loop, array, place, early)
-            taken += 1
-    return taken
+            yield Snapshot(loop, array, place, early)
 
 
 def _is_one_of(
@@ -121,14 +142,9 @@ def _goes_through(function: KernelFunction, load: Load, place: Value | None) -> 
     return bool(used)
 
 
-def _keep(
-    function: KernelFunction,
-    loop: KernelLoop,
-    array: str,
-    place: Value | None,
-    reads: list[Load],
-) -> None:
+def _keep(function: KernelFunction, snapshot: Snapshot) -> None:
     """Copy an array, or one of those that are exchanged, at the start of each step."""
+    loop, array, place, reads = snapshot
     first = 0 if place is None else 1
     shape = _shape(function, array)[first:]
     steps = Expression("max", (0, subtract(loop.high, loop.low)))

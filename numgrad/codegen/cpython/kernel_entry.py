@@ -12,6 +12,11 @@ converts it or says what is wrong. The slow entry serves alone where objects are
 (``offsets.is_readable``).
 
 Dtypes of the same size are not told apart: callers pass those of the signature.
+
+The entry is the one function over objects that is written in LLVM's language, not in that of
+kernels (``builtin``), where it would have half the lines: every first call in a new cache compiles
+it. In the language of kernels a call of a kernel takes 62 ns in place of 55 and a program's first
+gradient 1.09 of the CPU time; without LLVM's passes 70 ns and 1.06.
 """
 
 import ctypes

@@ -23,7 +23,16 @@ from numgrad.codegen.locks import TRACING
 from numgrad.compiler.call.signature import RECORDING, TENSOR, Arguments, CallLayout
 from numgrad.compiler.call.source import CONTENT, IDENTITY, VALUE, Source
 from numgrad.compiler.graph.evaluate import operands, parameters
-from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph, TracedNode, Value
+from numgrad.compiler.graph.graph import (
+    CALL,
+    CONSTANT,
+    INPUT,
+    SIZE,
+    BodyOperation,
+    Graph,
+    TracedNode,
+    Value,
+)
 from numgrad.compiler.messages import no_internal_error
 from numgrad.compiler.run.dispatch import MISS, NAMES, DispatchWriter, compiled
 from numgrad.compiler.run.program import Options, Program, compile_graph, owns
@@ -136,6 +145,19 @@ class Differentiable:
         cotangents = [value for value, (where, _) in pairs if where == "cotangent"]
         return is_linear(whole, cotangents, whole.outputs, in_doubt=True)
 
+    @cached_property
+    def is_of_the_table(self) -> bool:
+        """Whether gradients are made by operations of the table only, in loops and branches too."""
+        graphs = [self.parts.whole]
+        for graph in graphs:
+            for node in graph.nodes:
+                if node.op == CALL or node.name == "ruled":
+                    return False
+                if isinstance(node.op, BodyOperation):
+                    bodies = node.params.get("parts") or [node.params["body"]]
+                    graphs += [body.graph for body in bodies]
+        return True
+
     def backward(self) -> Program:
         """The program of the backward, compiled when first needed."""
         if self.compiled_backward is None:
@@ -178,6 +200,10 @@ class CompiledCall(Call):
         self.shared: list[Version] = []
         """The versions of results whose memory is kept for the backward, after ``sequence``."""
         self.sequence = 0
+
+    @property
+    def composed(self) -> bool:
+        return self.parts.is_of_the_table
 
     def differentiable(self, k: int) -> bool:
         return k in self.parts.wanted

@@ -123,11 +123,7 @@ def _results(dtype: np.dtype, shape: tuple[int, ...], reduction: str) -> tuple:
     return losses, result, losses if reduction == "none" else result[:1].reshape(())
 
 
-@primitive(
-    internal=True,
-    method=False,
-    lowering="numgrad.nn.lowerings",
-)
+@primitive(internal=True, method=False, lowering="numgrad.nn.lowerings")
 def class_distribution(target, weight, *, shape, dtype, ignore_index, label_smoothing):
     """Weighted probabilities of the classes that class indices stand for, zeros where ignored."""
     axis = class_axis(len(shape))

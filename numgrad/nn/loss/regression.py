@@ -145,9 +145,7 @@ absolute_error.kink(x=([2.0, 3.0], [0, 1]), target=([2.0, 2.0], [0, -1]))
 @_loss(
     domain=(0.3, 3.0),
     ref=lambda x, t, beta: np.where(
-        np.abs(x - t) < beta,
-        np.square(x - t) / 2 / beta,
-        np.abs(x - t) - beta / 2,
+        np.abs(x - t) < beta, np.square(x - t) / 2 / beta, np.abs(x - t) - beta / 2
     ),
 )
 def smooth_absolute_error(x, target, beta):

@@ -85,7 +85,7 @@ class BackwardHooks:
         if not single and not isinstance(result, tuple):
             warn(
                 f"{type(self.module).__name__}: backward hooks need a Tensor or a tuple of them as "
-                f"the result of forward, which returned {type(result).__name__}; they do not run",
+                f"the result of forward, which returned {type(result).__name__}; they do not run"
             )
             return result
         results: tuple = (result,) if single else result
@@ -239,7 +239,7 @@ class HookedCall:
                     except Exception as error:
                         warn(
                             f"{name_of(hook.function)}: a forward hook with always_call raised "
-                            f"{type(error).__name__} while another error was on its way: {error}",
+                            f"{type(error).__name__} while another error was on its way: {error}"
                         )
             raise
 

@@ -283,10 +283,7 @@ def get_total_norm(
 
 
 def clip_grads_with_norm_(
-    parameters: Tensors,
-    max_norm: float,
-    total_norm: Tensor | float,
-    foreach: bool | None = None,
+    parameters: Tensors, max_norm: float, total_norm: Tensor | float, foreach: bool | None = None
 ) -> None:
     """Scale the gradients in place by ``min(1, max_norm / (total_norm + 1e-6))``.
 

@@ -15,6 +15,6 @@ _namespace(
     globals(),
     {
         "numgrad.nn.packed_sequence": "PackedSequence invert_permutation pack_padded_sequence "
-        "pack_sequence pad_packed_sequence pad_sequence unpack_sequence unpad_sequence",
+        "pack_sequence pad_packed_sequence pad_sequence unpack_sequence unpad_sequence"
     },
 )
