@@ -43,8 +43,8 @@ import numpy as np
 CONFIDENCE = 0.99
 
 
-def enough_pairs(count: int, confidence: float = CONFIDENCE) -> bool:
-    """Whether so many pairs of times can bound a ratio with this confidence.
+def enough_pairs(count: int) -> bool:
+    """Whether so many pairs of times can bound a ratio with ``CONFIDENCE``.
 
     By chance alone all ratios lie on one side of 1 in two of ``2**count`` cases.
 
@@ -54,7 +54,7 @@ def enough_pairs(count: int, confidence: float = CONFIDENCE) -> bool:
     >>> enough_pairs(7), enough_pairs(8)
     (False, True)
     """
-    return 2 / 2**count <= 1 - confidence
+    return 2 / 2**count <= 1 - CONFIDENCE
 
 
 def enough(new: int, old: int, confidence: float = CONFIDENCE) -> bool:

@@ -61,11 +61,11 @@ def _series(problem: Problem, b):
         yield first[rows], problem.y[rows], grid, curve, f"x2 = {value:g}"
 
 
-def half_width(problem: Problem, fit: Fit, x: np.ndarray, level: float = 0.95) -> np.ndarray:
-    """Half the width of the curve's band of confidence at ``x``, by the delta method."""
+def half_width(problem: Problem, fit: Fit, x: np.ndarray) -> np.ndarray:
+    """Half the width of the curve's band of 95 % confidence at ``x``, by the delta method."""
     b = fit.parameters
     free = problem.y.size - b.size
     parameters = covariance(ng.jacfwd(problem.residual)(b), fit.rss / free)
     slopes = ng.jacfwd(lambda b: problem.model(b, x))(b)
     variance = np.einsum("ij,jk,ik->i", slopes, parameters, slopes)
-    return ng.stats.t.ppf((1 + level) / 2, free) * np.sqrt(variance)
+    return ng.stats.t.ppf(0.975, free) * np.sqrt(variance)

@@ -1,10 +1,12 @@
 """Print what Tensors do in every function of NumPy, and of SciPy's modules of arrays, or why not.
 
-A line for each function: the operation behind it; whether there is a gradient, a second and a
-forward derivative; what it becomes under ``ng.jit``; or the reason why there is no operation.
+A screen counts functions by module. With ``--module`` or ``--missing`` there is a line for each
+function: the operation behind it; whether there is a gradient, a second and a forward derivative;
+what it becomes under ``ng.jit``; or the reason why there is no operation.
 """
 
 import argparse
+import html
 import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,6 +18,7 @@ import numpy as np
 
 from numgrad.compiler.lower.expand import form
 from numgrad.core.op import OPS, Op
+from numgrad.core.primitive import Composite
 from numgrad.operations.lazy_operations import NAMESPACES, declare_all
 from numgrad.tensors import missing, numpy_protocol
 from numgrad.tensors.numpy_calls import WRITES
@@ -64,6 +67,11 @@ class Row:
     reason: str = ""
 
     @property
+    def has_operation(self) -> bool:
+        """Whether Tensors are more than arrays to it."""
+        return bool(self.value) and self.value != "NumPy's"
+
+    @property
     def cells(self) -> tuple[str, ...]:
         """The columns in order."""
         return (
@@ -74,13 +82,24 @@ class Row:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``table``."""
-    parser.add_argument("--module", choices=MODULES, help="only the functions of this module")
-    parser.add_argument("--output", type=Path, help="write the table, in Markdown, to this file")
+    parser.add_argument("--module", choices=MODULES, help="list the functions of this module")
+    parser.add_argument("--missing", action="store_true", help="list those without an operation")
+    parser.add_argument("--html", action="store_true", help="write HTML in place of Markdown")
+    parser.add_argument("--output", type=Path, help="write the whole table to this file")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print or write the table."""
-    text = markdown([arguments.module] if arguments.module else MODULES)
+    """Print counts, or print or write the lines that are asked for."""
+    listed = arguments.module or arguments.missing or arguments.html or arguments.output
+    if not listed:
+        print(counts())
+        return 0
+    chosen = [arguments.module] if arguments.module else MODULES
+    tables = {
+        module: [row for row in rows(module) if not (arguments.missing and row.has_operation)]
+        for module in chosen
+    }
+    text = (_as_html if arguments.html else _as_markdown)(tables)
     if arguments.output:
         arguments.output.write_text(text)
     else:
@@ -88,14 +107,42 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def markdown(modules: Any = MODULES) -> str:
-    """The table in Markdown."""
+def counts() -> str:
+    """A line for each module: functions, those with an operation and a gradient, and the others."""
+    names = ("functions", "on Tensors", "gradient", "native in jit", "without, see --missing")
+    lines = [f"{'module':24}" + "".join(f"{name:>{len(name) + 3}}" for name in names)]
+    for module in MODULES:
+        listed = list(rows(module))
+        numbers = (
+            len(listed),
+            sum(row.has_operation for row in listed),
+            sum(row.gradient == "yes" for row in listed),
+            sum(row.jit not in ("", "refused", "segment") for row in listed),
+            sum(not row.has_operation for row in listed),
+        )
+        cells = (f"{n:>{len(name) + 3}}" for n, name in zip(numbers, names, strict=True))
+        lines.append(f"{module:24}{''.join(cells)}")
+    return "\n".join(lines)
+
+
+def _as_markdown(tables: dict[str, list[Row]]) -> str:
     lines = []
-    for module in modules:
+    for module, listed in tables.items():
         lines += [f"## {module}", "", f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
-        lines += [f"| {' | '.join(row.cells)} |" for row in rows(module)]
+        lines += [f"| {' | '.join(row.cells)} |" for row in listed]
         lines.append("")
     return "\n".join(lines)
+
+
+def _as_html(tables: dict[str, list[Row]]) -> str:
+    def line(cells: tuple[str, ...], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in cells) + "</tr>"
+
+    parts = ["<!doctype html>", '<meta charset="utf-8">', "<title>Functions of numgrad</title>"]
+    for module, listed in tables.items():
+        parts += [f"<h2>{module}</h2>", "<table>", line(COLUMNS, "th")]
+        parts += [*(line(row.cells, "td") for row in listed), "</table>"]
+    return "\n".join(parts) + "\n"
 
 
 def rows(module: str) -> Iterator[Row]:
@@ -174,9 +221,10 @@ def _of_operation(name: str, op: Op) -> Row:
     value = "yes" if name in op.names else f"yes, {op.name}"
     if not op.differentiable:
         return Row(name, value, jit=form(op)[0], reason="has no derivative by its nature")
-    if op.inputs and set(op.refused) == set(op.inputs):
+    refused = () if isinstance(op, Composite) else op.refused  # its parts have the formulas
+    if op.inputs and set(refused) == set(op.inputs):
         return Row(name, value, "no", "no", "no", form(op)[0], missing.NO_FORMULA)
     # formulas are written in operations, so what they give has derivatives too; forward mode
     # reads them, or transposes them
-    but = f"raises with respect to {', '.join(op.refused)}" if op.refused else ""
+    but = f"raises with respect to {', '.join(refused)}" if refused else ""
     return Row(name, value, "yes", "yes", "yes", form(op)[0], but)

@@ -99,9 +99,9 @@ class ArrayFormula:
             if not is_array:
                 numbers.append(a)
                 continue
-            if a.dtype is not dtype or not a.flags.c_contiguous:
-                a = np.ascontiguousarray(a, dtype)
-            arguments.append(a if a.ndim == 1 else a.ravel())
+            if a.dtype is not dtype:
+                a = np.asarray(a, dtype)
+            arguments.append(a.ravel())
         key = (dtype.char, extents, *[a is None for a in operands], *options.values())
         plan = self._plans.get(key)
         if plan is None:

@@ -3,8 +3,6 @@
 Every function takes and returns scalars, is inlined by LLVM, and stays vectorisable.
 """
 
-import numpy as np
-
 from numgrad.codegen.device import instruction, literal_instruction
 
 
@@ -127,10 +125,6 @@ def no_inline():
     Inlined copies of a loop would be optimised once more at each place, and might then add in
     another order.
     """
-
-
-F64_NAN = np.float64(np.nan)
-F32_NAN = np.float32(np.nan)
 
 
 # Note [Alias scopes]

@@ -12,10 +12,6 @@ from numgrad.errors import NumgradIndexError, NumgradValueError
 from numgrad.kernels import index as kernels
 from numgrad.operations.shape import as_operand, broadcast_to, reshape
 
-# What these operations, and those that write by index, are tried with.
-INDICES = np.array([2, 0, 0])
-ALONG = np.array([[2, 0], [1, 1]])
-
 
 def outer_inner(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
     """How many elements are before an axis, along it, and after it."""

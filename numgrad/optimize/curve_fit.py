@@ -254,9 +254,8 @@ class FittedCurve:
             errors = 1 / self._weights
         axes.errorbar(self.x, self.y, errors, fmt=".", markersize=4, alpha=0.7, label="data")
         (line,) = axes.plot(grid, self(grid), color="C3", linewidth=1.3, label="fit")
-        axes.fill_between(
-            grid, low, high, color=line.get_color(), alpha=0.25, label=f"{level:.0%} confidence"
-        )
+        label = f"{100 * level:.6g} % confidence"
+        axes.fill_between(grid, low, high, color=line.get_color(), alpha=0.25, label=label)
         axes.set_xlabel("x")
         axes.set_ylabel("y")
         axes.legend()

@@ -83,7 +83,7 @@ class _Elliptical(WithoutParameters):
         if lower is None:
             return np.expand_dims(high, -2), matrix
         lower = as_operand(lower)
-        if length == 1 and (len(lower.shape) < 1 or lower.shape[-1] != 1):
+        if length == 1 and tuple(lower.shape[-1:]) != (1,):
             lower = np.expand_dims(lower, -1)
         try:
             low, high = np.broadcast_arrays(lower if mean is None else lower - mean, high)

@@ -36,9 +36,6 @@ BROADCASTS: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
 )
 """Pairs of shapes that broadcast."""
 
-SPECIAL_VALUES = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, -2.5, 1e-310, -1e-310)
-"""Values every floating operation is tried on, subnormals included."""
-
 
 @dataclass(frozen=True)
 class Sample:

@@ -34,6 +34,10 @@ def test_what_the_table_says_is_so(rows):
     assert found["put"].value == "in place"
     assert found["linspace"].jit == "its parts"
     assert "integers" in found["packbits"].reason
+    for name in ("median", "einsum", "trapezoid"):  # composed of others, which have formulas
+        assert found[name].cells[2:5] == ("yes", "yes", "yes")
+    linalg = [row for row in rows["numpy.linalg"] if row.has_operation]
+    assert [row.function for row in linalg if row.gradient != "yes"] == ["matrix_rank"]
     special = {row.function: row for row in rows["scipy.special"]}
     assert special["expit"].gradient == "yes"
     x = ng.tensor([0.5, 1.5], requires_grad=True)
@@ -102,3 +106,29 @@ def test_the_command_writes_the_table(tmp_path, capsys):
     assert "| matmul | yes | yes |" in target.read_text()
     assert main(["table", "--module", "numpy.lib.stride_tricks"]) == 0
     assert "| sliding_window_view | yes |" in capsys.readouterr().out
+
+
+def test_without_options_modules_are_counted(capsys):
+    assert main(["table"]) == 0
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(table.MODULES)
+    assert head.split()[:2] == ["module", "functions"]
+    counted = {line.split()[0]: [int(n) for n in line.split()[1:]] for line in lines}
+    public = [n for n in dir(np.linalg) if n[0] != "_" and callable(getattr(np.linalg, n))]
+    functions = [n for n in public if not isinstance(getattr(np.linalg, n), type)]
+    assert counted["numpy.linalg"][0] == len(functions)
+    for total, some, gradient, native, without in counted.values():
+        assert some + without == total
+        assert max(gradient, native) <= total
+
+
+def test_what_is_missing_is_listed_also_as_html(tmp_path, capsys):
+    assert main(["table", "--missing", "--module", "numpy"]) == 0
+    text = capsys.readouterr().out
+    assert "| packbits |" in text
+    assert "| exp |" not in text
+    target = tmp_path / "table.html"
+    assert main(["table", "--html", "--module", "numpy", "--output", str(target)]) == 0
+    text = target.read_text()
+    assert "<td>exp</td><td>yes</td>" in text
+    assert text.count("<tr>") == text.count("</tr>") > 300

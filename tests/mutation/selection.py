@@ -16,6 +16,7 @@ TABLE = [
     "tests/operations/test_formulas.py",
     "tests/compiler/test_trace.py",
     "tests/autograd/test_batching.py",
+    "tests/autograd/test_nondifferentiable_points.py",
     "tests/autograd/test_forward_ad.py",
 ]
 """Tests that have a case for each operation, whose name stands in brackets."""
@@ -108,15 +109,15 @@ def saying_files(names: set[str]) -> list[str]:
 def files_for(mutant: Mutant) -> list[str]:
     """Test files to collect for a mutant: its home, and those that say its names or its file's."""
     near, defined = names_of(mutant)
-    # an operation that is part of others is in no test: theirs
-    saying = saying_files({n for n in near if not n.startswith("_")}) or saying_files(defined)
     namesake = f"test_{Path(mutant.path).stem}"
-    saying += [f for f in texts() if Path(f).stem == namesake and f not in saying]
     home = homes(mutant.path)
-    inside = [f for f in saying if f.startswith(tuple(home))]
-    others = [f for f in saying if f not in inside]
-    if len(others) > MOST:  # such as those that say ``backward``: the home is about it
-        others = []
+    others = dict.fromkeys(f for f in texts() if Path(f).stem == namesake)
+    # what is part of other operations is in no test, or in that of the table alone: theirs as well
+    for names in ({name for name in near if not name.startswith("_")}, defined):
+        further = [f for f in saying_files(names) if f not in others]
+        if len(others) + len(further) <= MOST:  # not those that say ``backward``
+            others |= dict.fromkeys(further)
+    others = [f for f in others if not f.startswith(tuple(home))]
     return [*home, *others]
 
 

@@ -213,6 +213,16 @@ def test_orthogonal_by_definition(kind, shape, trivial):
     np.testing.assert_allclose(layer.weight.detach(), q if rows >= columns else q.T, atol=1e-13)
 
 
+@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5)])
+def test_orthogonal_begins_with_a_weight_of_lower_rank(shape):
+    layer = nn.Linear(shape[1], shape[0])
+    with ng.no_grad():
+        layer.weight.copy_(np.outer(np.arange(shape[0]), np.ones(shape[1])))
+    nn.utils.parametrizations.orthogonal(layer)
+    base = layer.parametrizations.weight[0].base.numpy()
+    np.testing.assert_allclose(base.T @ base, np.eye(max(shape)), atol=1e-13)
+
+
 @pytest.mark.parametrize("trivial", [True, False])
 @pytest.mark.parametrize("kind", ["matrix_exp", "cayley", "householder"])
 @pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5)])

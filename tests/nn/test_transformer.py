@@ -142,3 +142,19 @@ def test_copies_of_the_layer_have_parameters_of_their_own():
 def test_errors(make, message):
     with pytest.raises(NumgradError, match=message):
         make()
+
+
+def test_a_transformer_is_an_encoder_and_a_decoder():
+    model = ng.nn.Transformer(**SMALL, num_encoder_layers=1, num_decoder_layers=1, batch_first=True)
+    src, tgt = drawn(2, 5, 8), drawn(2, 3, 8)
+    masks = {"src_mask": LATER, "tgt_mask": LATER[:3, :3], "memory_mask": LATER[:3]}
+    for one in (lambda x: x, lambda x: x[0]):
+        memory = model.encoder(one(src), LATER)
+        expected = model.decoder(one(tgt), memory, LATER[:3, :3], LATER[:3])
+        np.testing.assert_array_equal(
+            model(one(src), one(tgt), **masks).detach(), expected.detach()
+        )
+    for wrong in ((src[..., :7], tgt), (src, tgt[..., :7]), (src[..., :7], tgt[..., :7]),
+                  (src[:1], tgt), (src[0], tgt), (src[None], tgt[None])):  # fmt: skip
+        with pytest.raises(ValueError, match="Transformer: src of shape"):
+            model(*wrong)

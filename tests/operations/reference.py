@@ -12,7 +12,10 @@ from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import OPS
 from numgrad.nn import operations as _operations  # noqa: F401 (completes the table)
 from numgrad.operations.special_functions.declare import ParameterDerivative
-from numgrad.testing.samples import SPECIAL_VALUES, draw
+from numgrad.testing.samples import draw
+
+SPECIAL_VALUES = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, -2.5, 1e-310, -1e-310)
+"""Values every floating operation is tried on, subnormals included."""
 
 
 def of_our_own(op):

@@ -185,8 +185,10 @@ def test_summaries_for_readers():
 def test_a_plot_or_a_word_on_how_to_get_one(monkeypatch):
     fit = ng.curve_fit(decay, X, Y, sigma=np.full(30, 0.01))
     if importlib.util.find_spec("matplotlib") is not None:
-        axes = fit.plot(points=7)
+        axes = fit.plot(points=7, level=0.999)
         assert axes.get_xlabel() == "x"
+        labels = [text.get_text() for text in axes.get_legend().get_texts()]
+        assert "99.9 % confidence" in labels
         assert axes.lines[-1].get_xdata().shape == (7,)
     monkeypatch.setattr("numgrad.optimize.curve_fit.find_spec", lambda name: None)
     with pytest.raises(RuntimeError, match="pip install"):

@@ -34,6 +34,17 @@ def test_two_numbers_to_the_last_digits(place):
     assert found == pytest.approx(float(expected), rel=1e-13)
 
 
+@pytest.mark.parametrize("lower", [-1.0, [-1.0], [-1.0, -2.0], [[-1.0], [-2.0]]])
+def test_lower_limits_of_one_number(lower):
+    below = lambda x: scipy.stats.norm.cdf(x, 0.3, np.sqrt(2.0))  # noqa: E731
+    for x in (0.5, np.array([[0.5], [2.0]])):
+        found = OURS.cdf(x, 0.3, 2.0, lower_limit=lower)
+        rows = np.ravel(lower) if np.size(lower) > 1 else np.ravel(lower)[0]
+        expected = below(np.reshape(x, -1) if np.ndim(x) else x) - below(rows)
+        assert np.shape(found) == np.shape(expected)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 def test_values_are_those_of_scipy():
     for x in (X, X[0], X.reshape(2, 2, 2), X[:0]):
         for given in ((MEAN, COV), (None, COV), (MEAN, 2.0), (MEAN, np.array([1.0, 2.0]))):

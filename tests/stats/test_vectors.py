@@ -97,6 +97,12 @@ def test_wishart():
         np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
 
 
+def test_entropies_of_wishart_with_several_degrees_of_freedom():
+    df = np.array([4.0, 5.5, 9.0])
+    expected = [scipy.stats.wishart.entropy(d, COV) for d in df]
+    np.testing.assert_allclose(stats.wishart.entropy(df, COV), expected, rtol=1e-12)
+
+
 def test_gradients():
     x = [ng.tensor(a, requires_grad=True) for a in (X, MEAN, COV)]
     assert gradcheck(lambda x, m, c: stats.multivariate_normal.logpdf(x, m, c + c.T), x)

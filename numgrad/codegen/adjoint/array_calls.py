@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from numgrad.codegen.adjoint.array_functions import (
     FUNCTIONS,
     OF_SOME,
     READ_ONCE,
+    SUMS,
     interp,
     reduction,
     searchsorted as searchsorted_of_numbers,
@@ -34,6 +36,7 @@ from numgrad.codegen.adjoint.values import (
     Items,
     Made,
     Reshaped,
+    size_of,
 )
 from numgrad.codegen.dtypes import BOOL, FLOAT64, INT64, KERNEL_DTYPES
 
@@ -50,44 +53,6 @@ _METHODS = (
 _ELEMENTWISE = (np.where, np.clip, np.round, np.around, np.real, np.imag, abs)
 _FURTHER_UFUNCS = ("is", "logical", "bitwise", "degrees", "radians", "deg2rad", "rad2deg")
 """Beginnings of names of ufuncs that the operation table does not have."""
-_PARAMETERS: dict[str, tuple[str, ...]] = {
-    "arange": ("start", "stop", "step", "dtype"),
-    "linspace": ("start", "stop", "num"),
-    "eye": ("N", "M", "k", "dtype"),
-    "identity": ("n", "dtype"),
-    "array": ("object", "dtype"),
-    "asarray": ("object", "dtype"),
-    "ascontiguousarray": ("object", "dtype"),
-    "copy": ("a",),
-    "concatenate": ("arrays", "axis"),
-    "hstack": ("arrays",),
-    "vstack": ("arrays",),
-    "append": ("arr", "values"),
-    "stack": ("arrays",),
-    "reshape": ("a", "newshape"),
-    "ravel": ("a",),
-    "shape": ("a",),
-    "size": ("a",),
-    "ndim": ("a",),
-    "transpose": ("a", "axes"),
-    "swapaxes": ("a", "axis1", "axis2"),
-    "flip": ("a",),
-    "flipud": ("a",),
-    "fliplr": ("a",),
-    "roll": ("a", "shift"),
-    "diff": ("a",),
-    "diag": ("v",),
-    "tril": ("a", "k"),
-    "triu": ("a", "k"),
-    "repeat": ("a", "repeats"),
-    "outer": ("a", "b"),
-    "searchsorted": ("a", "v", "side"),
-    "interp": ("x", "xp", "fp"),
-    "nonzero": ("a",),
-    "flatnonzero": ("a",),
-    "expand_dims": ("a", "axis"),
-}
-"""Parameters of functions that have a method ``_array_<name>`` here."""
 
 
 def is_array(value: Any) -> bool:
@@ -106,8 +71,9 @@ class ArrayCallReader(ExpressionReader):
             return self._maker(node, name, arguments, options)
         if name in ("dot", "matmul") and len(arguments) == 2:
             return self.product(arguments[0], arguments[1], node)
-        if name in _PARAMETERS and getattr(np, name, None) is target:
-            return self._with_names(node, name, arguments, options)
+        method = getattr(self, f"_array_{name}", None)
+        if method is not None and getattr(np, name, None) is target:
+            return self._with_names(node, method, arguments, options)
         arrays = [a for a in arguments if is_array(a) or (isinstance(a, Items) and a)]
         if not arrays:
             return None
@@ -133,8 +99,11 @@ class ArrayCallReader(ExpressionReader):
                 base = arguments[0] if name in READ_ONCE else self.as_view(arguments[0], node)
                 if name in OF_SOME:
                     self.check_some(base, node, name)
-                return self.inlined(scope_of(function), {"a": base})
+                value = self.inlined(scope_of(function), {"a": base})
+                return self.in_single(value, self.element_dtype(base)) if name in SUMS else value
         if self.is_elementwise(target, name):
+            if name != "power":
+                arguments = self.beside_arrays(arguments)
             return self.by_elements(
                 lambda *values: self.scalar_call(node, target, name, values), arguments, node
             )
@@ -192,26 +161,19 @@ class ArrayCallReader(ExpressionReader):
             target, word = np.conj, "conjugate"
         return self.array_call(node, target, word, [base, *arguments], options)
 
-    def _with_names(self, node: ast.Call, name: str, arguments: list[Any], options: dict) -> Any:
-        """A function with its arguments by the names of ``_PARAMETERS``."""
-        names = _PARAMETERS[name]
-        given = dict(zip(names, arguments, strict=False))
-        if len(arguments) > len(names) or set(given) & set(options) or set(options) - set(names):
-            self.refuse(node, f"the arguments of {ast.unparse(node)}",
-                        f"give {', '.join(names)}")  # fmt: skip
-        given |= options
+    def _with_names(self, node: ast.Call, method: Any, arguments: list[Any], options: dict) -> Any:
+        """A function that has a method ``_array_<name>``, with the parameters of that."""
+        signature = inspect.signature(method)
         try:
-            return getattr(self, f"_array_{name}")(node, **given)
-        except TypeError as error:
-            if "_array_" not in str(error):
-                raise
-            self.refuse(node, f"the arguments of {ast.unparse(node)}", f"give {', '.join(names)}")
+            given = signature.bind(node, *arguments, **options)
+        except TypeError:
+            names = ", ".join(list(signature.parameters)[1:])
+            self.refuse(node, f"the arguments of {ast.unparse(node)}", f"give {names}")
+        return method(*given.args, **given.kwargs)
 
     def check_some(self, base: ArrayView | ArrayExpression, node: Any, name: str) -> None:
         """Have calls raise where an array has no elements, if it is not in a branch."""
-        size: Value = 1
-        for length in base.shape:
-            size = multiply(size, length)
+        size = size_of(base.shape)
         if isinstance(size, int) and size > 0:
             return
         self.check_call(Expression(">", (size, 0)), f"{name} of an array without elements", node)
@@ -402,13 +364,8 @@ class ArrayCallReader(ExpressionReader):
         """The elements of an array in another shape."""
         own = not isinstance(base, ArrayView)
         view = self.as_view(base, node)
-        size: Value = 1
-        for length in view.shape:
-            size = multiply(size, length)
-        known: Value = 1
-        for length in shape:
-            if length != -1:
-                known = multiply(known, length)
+        size = size_of(view.shape)
+        known = size_of([n for n in shape if n != -1])
         if -1 in shape:
             rest = size if known == 1 else Expression("//", (size, known))
             shape = [rest if n == -1 else n for n in shape]
@@ -444,10 +401,7 @@ class ArrayCallReader(ExpressionReader):
         return a.ndim if not isinstance(a, SCALARS) else 0
 
     def _array_size(self, node: Any, a: Any) -> Value:
-        size: Value = 1
-        for length in self.as_view(a, node).shape:
-            size = multiply(size, length)
-        return size
+        return size_of(self.as_view(a, node).shape)
 
     def _array_transpose(self, node: Any, a: Any, axes: Any = None) -> ArrayView:
         view = self.as_view(a, node)
@@ -466,14 +420,17 @@ class ArrayCallReader(ExpressionReader):
         view = self.as_view(a, node)
         return view.part([IndexSpan(subtract(n, 1), n, -1) for n in view.shape])
 
-    def _array_flipud(self, node: Any, a: Any, axis: int = 0) -> ArrayView:
-        view = self.as_view(a, node)
+    def _array_flipud(self, node: Any, a: Any) -> ArrayView:
+        return self._flipped(self.as_view(a, node), 0)
+
+    def _array_fliplr(self, node: Any, a: Any) -> ArrayView:
+        return self._flipped(self.as_view(a, node), 1)
+
+    @staticmethod
+    def _flipped(view: ArrayView, axis: int) -> ArrayView:
         spans = [IndexSpan(0, n) for n in view.shape]
         spans[axis] = IndexSpan(subtract(view.shape[axis], 1), view.shape[axis], -1)
         return view.part(spans)
-
-    def _array_fliplr(self, node: Any, a: Any) -> ArrayView:
-        return self._array_flipud(node, a, 1)
 
     def _array_roll(self, node: Any, a: Any, shift: Value) -> ArrayExpression:
         view = self._vector(node, a)
@@ -557,15 +514,16 @@ class ArrayCallReader(ExpressionReader):
         if not isinstance(axis, int) or not -view.ndim <= axis < view.ndim:
             self.refuse(node, f"the axis in {ast.unparse(node)}", "give an axis of the array")
         axis %= view.ndim
+        single = self.element_dtype(view) if name in SUMS else FLOAT64
         if view.ndim == 1:
-            return self.inline(node, function, [view])
+            return self.in_single(self.inline(node, function, [view]), single)
         if name in OF_SOME:
             self.check_some(view, node, name)
 
         def at(places: Sequence[Value]) -> Value:
             parts: list[Value | IndexSpan] = list(places)
             parts.insert(axis, IndexSpan(0, view.shape[axis]))
-            return self.inline(node, function, [view.part(parts)])
+            return self.in_single(self.inline(node, function, [view.part(parts)]), single)
 
         shape = (*view.shape[:axis], *view.shape[axis + 1 :])
         return ArrayExpression(shape, at, {view.array}, loops=True)

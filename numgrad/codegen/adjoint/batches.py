@@ -12,20 +12,14 @@ chunks like one that is written with ``prange``: Note [Chunks] in ``parallel``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from numgrad.codegen.adjoint.program import DerivativeProgram, KernelDefinition
 from numgrad.codegen.adjoint.reading import Kind, number
 from numgrad.codegen.adjoint.representation import (
-    Allocate,
     Block,
-    Carried,
-    Define,
-    Ensure,
     Expression,
     KernelArray,
-    KernelBranch,
     KernelFunction,
     KernelLoop,
     KernelStatement,
@@ -33,6 +27,8 @@ from numgrad.codegen.adjoint.representation import (
     Store,
     Value,
     blocks_of,
+    map_ends,
+    map_values,
     walk,
 )
 from numgrad.codegen.dtypes import INT64
@@ -164,7 +160,7 @@ class _Batching:
                     for inner in blocks_of(s):
                         self._enter(inner, loop)
 
-    def _value(self, value: Value) -> Value:
+    def _value(self, value: Any) -> Any:
         if not isinstance(value, Expression):
             return value
         if value.operation == "shape":
@@ -172,33 +168,9 @@ class _Batching:
             return Expression("shape", (array, axis + 1)) if array in self.arrays else value
         return Expression(value.operation, tuple(map(self._value, value.operands)))
 
-    def _index(self, array: str, index: Sequence[Value]) -> tuple[Value, ...]:
-        places = tuple(map(self._value, index))
-        if array not in self.arrays:
-            return places
-        return (self.variable, *(() if array in self.function.scalars else places))
-
     def _rewrite(self, s: KernelStatement) -> None:
-        match s:
-            case Define():
-                s.operands = tuple(map(self._value, s.operands))
-            case Load():
-                s.index = self._index(s.array, s.index)
-            case Store():
-                s.index, s.value = self._index(s.array, s.index), self._value(s.value)
-            case Allocate():
-                s.shape = tuple(map(self._value, s.shape))
-            case Ensure():
-                s.length = self._value(s.length)
-            case KernelBranch():
-                s.condition = self._value(s.condition)
-                s.joined = [(n, self._value(a), self._value(b)) for n, a, b in s.joined]
-            case KernelLoop():
-                s.low, s.high, s.step = map(self._value, (s.low, s.high, s.step))
-                s.condition = self._value(s.condition)
-                if s.at_most is not None:
-                    s.at_most = self._value(s.at_most)
-                s.carried = [self._carried(c) for c in s.carried]
-
-    def _carried(self, c: Carried) -> Carried:
-        return replace(c, start=self._value(c.start), end=self._value(c.end))
+        map_values(s, self._value)
+        map_ends(s, self._value)
+        if isinstance(s, Load | Store) and s.array in self.arrays:
+            places = () if s.array in self.function.scalars else s.index
+            s.index = (self.variable, *places)

@@ -257,9 +257,10 @@ class ExpressionReader(IndexReader):
         if isinstance(left, ArrayView | ArrayExpression) or isinstance(
             right, ArrayView | ArrayExpression
         ):
-            return self.by_elements(
-                lambda a, b: self.arithmetic(node, op, a, b), [left, right], node
-            )
+            operands = [left, right]
+            if not isinstance(op, ast.Pow):
+                operands = self.beside_arrays(operands)
+            return self.by_elements(lambda a, b: self.arithmetic(node, op, a, b), operands, node)
         if isinstance(left, Items) and isinstance(right, Items) and isinstance(op, ast.Add):
             return Items((*left, *right))
         if isinstance(left, Items) or isinstance(right, Items):
@@ -406,19 +407,6 @@ class ExpressionReader(IndexReader):
             else:
                 result = self.choice(condition, (decided, inner), (result, other), "t")
         return result
-
-    def _of_IfExp(self, node: ast.IfExp, env: dict[str, Any]) -> Any:
-        condition = self.truth(self.scalar(node.test, env))
-        if isinstance(condition, bool):
-            return self.value(node.body if condition else node.orelse, env)
-        blocks, values = [], []
-        before = self.block
-        for part in (node.body, node.orelse):
-            self.block = Block(before.loop, before)
-            values.append(self.scalar(part, env))
-            blocks.append(self.block)
-        self.block = before
-        return self.choice(condition, blocks, values, "v")
 
     def choice(
         self, condition: Value, blocks: Sequence[Block], values: Sequence[Value], stem: str

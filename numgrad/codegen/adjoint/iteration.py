@@ -22,7 +22,14 @@ from numgrad.codegen.adjoint.representation import (
 )
 from numgrad.codegen.adjoint.scopes import assigned_names
 from numgrad.codegen.adjoint.statements import NoTurns, ReadAgain, StatementReader
-from numgrad.codegen.adjoint.values import ArrayExpression, ArrayView, IndexSpan, Items, Made
+from numgrad.codegen.adjoint.values import (
+    ArrayExpression,
+    ArrayView,
+    IndexSpan,
+    Items,
+    Made,
+    size_of,
+)
 from numgrad.codegen.dtypes import INT64
 from numgrad.codegen.native.syntax import read_first
 
@@ -169,9 +176,7 @@ class LoopReader(StatementReader):
         shape = view.shape if view is not None else given
         if view is None and isinstance(given[0], Items):
             shape = given[0]
-        count: Value = 1
-        for length in shape:
-            count = multiply(count, length)
+        count = size_of(list(shape))
 
         def set_indices(k: Value, inner: dict[str, Any]) -> None:
             places: list[Value] = []
@@ -249,6 +254,11 @@ class LoopReader(StatementReader):
         assigned = assigned_names(list(node.body))
         if isinstance(node, ast.For):
             assigned += [n for n in assigned_names([node.target]) if n not in assigned]
+        tuples = self._numbers_of_tuples(assigned, outer)
+        for parts in tuples.values():
+            env |= parts
+            outer |= parts
+        assigned += [n for parts in tuples.values() for n in parts]
         names = [n for n in assigned if outer.get(n) is not None]
         carried: list[tuple[str, Carried]] = []
         for name in names:
@@ -270,6 +280,7 @@ class LoopReader(StatementReader):
                 self.lowest[label] = bound
             carried.append((name, one))
             inner[name] = self._carrying(outer[name], label)
+        inner |= {name: Items(inner[n] for n in parts) for name, parts in tuples.items()}
         loop.carried = [c for _, c in carried]
         count: Carried | None = None
         if isinstance(node, ast.While):
@@ -291,11 +302,18 @@ class LoopReader(StatementReader):
         finally:
             self.around.pop()
         self.following.pop()
+        for name, parts in tuples.items():
+            end = inner[name]
+            if not isinstance(end, Items) or len(end) != len(parts):
+                self.refuse(
+                    node, f"{name} becomes another kind of tuple in a loop", "use two names"
+                )
+            inner |= dict(zip(parts, end, strict=True))
         for name, one in carried:
             if name not in env and not isinstance(inner[name], SCALARS):
                 raise ReadAgain(name, "unset")
             self._end(name, one, inner[name], outer[name], node)
-        changed = self._changed(node, outer, inner, {name for name, _ in carried})
+        changed = self._changed(node, outer, inner, {*tuples, *[name for name, _ in carried]})
         # numbers that were not there before have none after, or those of the last iteration
         self.block = before
         self.line = line
@@ -305,13 +323,30 @@ class LoopReader(StatementReader):
             if one.name in self.lowest:
                 self.lowest[one.out] = self.lowest[one.name]
             env[name] = self._carrying(outer[name], one.out)
+        env |= {name: Items(env.pop(n) for n in parts) for name, parts in tuples.items()}
         if count is not None:
             loop.carried.append(count)
             count.out = self.fresh("trips", INT64)
             self.lowest[count.out] = 0
+        hidden = {n for parts in tuples.values() for n in parts}
         for name, value in inner.items():
+            if name in hidden:
+                continue
             if name in changed or (name not in env and isinstance(value, SCALARS)):
                 env[name] = None
+
+    def _numbers_of_tuples(
+        self, names: list[str], env: dict[str, Any]
+    ) -> dict[str, dict[str, Value]]:
+        """Tuples of numbers, each with names for these that no user has."""
+        tuples: dict[str, dict[str, Value]] = {}
+        for name in names:
+            items = env.get(name)
+            if not isinstance(items, Items) or not all(isinstance(v, SCALARS) for v in items):
+                continue
+            if not any(isinstance(v, str) and v not in self.dtypes for v in items):  # no string
+                tuples[name] = {f"{name}\xa7{k}": number for k, number in enumerate(items)}
+        return tuples
 
     def _changed(
         self,

@@ -14,7 +14,7 @@ for a number: outputs and arrays that are overwritten are the same thing for all
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -410,6 +410,43 @@ def blocks_of(statement: KernelStatement) -> tuple[Block, ...]:
     if isinstance(statement, KernelLoop):
         return (statement.body,) if statement.test is None else (statement.test, statement.body)
     return ()
+
+
+def map_values(statement: KernelStatement, change: Callable[[Any], Any]) -> None:
+    """Change the values that a statement reads before blocks inside of it."""
+
+    def changed(values: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple([change(v) for v in values])
+
+    match statement:
+        case Define():
+            statement.operands = changed(statement.operands)
+        case Load():
+            statement.index = changed(statement.index)
+        case Store():
+            statement.index, statement.value = changed(statement.index), change(statement.value)
+        case Allocate():
+            statement.shape = changed(statement.shape)
+        case Ensure():
+            statement.length = change(statement.length)
+        case KernelBranch():
+            statement.condition = change(statement.condition)
+        case KernelLoop():
+            loop = statement
+            loop.low, loop.high, loop.step = changed((loop.low, loop.high, loop.step))
+            loop.at_most = change(loop.at_most)
+            for c in loop.carried:
+                c.start = change(c.start)
+
+
+def map_ends(statement: KernelStatement, change: Callable[[Any], Any]) -> None:
+    """Change the values that a statement reads at the end of blocks inside of it."""
+    if isinstance(statement, KernelBranch):
+        statement.joined = [(name, change(a), change(b)) for name, a, b in statement.joined]
+    elif isinstance(statement, KernelLoop):
+        statement.condition = change(statement.condition)
+        for c in statement.carried:
+            c.end = change(c.end)
 
 
 def values_of(statement: KernelStatement) -> tuple[Value, ...]:

@@ -32,6 +32,8 @@ from numgrad.codegen.adjoint.representation import (
     Store,
     Value,
     blocks_of,
+    map_ends,
+    map_values,
     names_in,
     values_of,
     walk,
@@ -105,7 +107,7 @@ class _CommonValues:
         """Go through a block; ``known`` are values by what computes them, which grows."""
         statements = []
         for s in block.statements:
-            self._substitute(s)
+            map_values(s, self._value)
             match s:
                 case Define():
                     key = (s.operation, self.function.dtypes[s.name], *map(_key, s.operands))
@@ -126,13 +128,13 @@ class _CommonValues:
                 case KernelBranch():
                     for side in (s.then, s.other):
                         self._block(side, dict(known))
-                    self._ends(s)
+                    map_ends(s, self._value)
                     _forget(known, written_arrays(s.then, s.other))
                 case KernelLoop():
                     _forget(known, written_arrays(*blocks_of(s)))
                     for inner in blocks_of(s):
                         self._block(inner, dict(known))
-                    self._ends(s)
+                    map_ends(s, self._value)
             statements.append(s)
         block.statements = statements
 
@@ -144,39 +146,6 @@ class _CommonValues:
 
     def _value(self, value: Any) -> Any:
         return substituted(value, self.names)
-
-    def _values(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple([substituted(v, self.names) for v in values])
-
-    def _substitute(self, s: KernelStatement) -> None:
-        """Use the names of values that were met before, in what runs before inner blocks."""
-        match s:
-            case Define():
-                s.operands = self._values(s.operands)
-            case Load():
-                s.index = self._values(s.index)
-            case Store():
-                s.index, s.value = self._values(s.index), self._value(s.value)
-            case Allocate():
-                s.shape = self._values(s.shape)
-            case Ensure():
-                s.length = self._value(s.length)
-            case KernelBranch():
-                s.condition = self._value(s.condition)
-            case KernelLoop():
-                s.low, s.high, s.step = self._values((s.low, s.high, s.step))
-                s.at_most = self._value(s.at_most)
-                for c in s.carried:
-                    c.start = self._value(c.start)
-
-    def _ends(self, s: KernelBranch | KernelLoop) -> None:
-        """The same of what is read at the end of inner blocks."""
-        if isinstance(s, KernelBranch):
-            s.joined = [(name, self._value(a), self._value(b)) for name, a, b in s.joined]
-            return
-        s.condition = self._value(s.condition)
-        for c in s.carried:
-            c.end = self._value(c.end)
 
 
 def _forget(known: dict[Any, str], arrays: set[str]) -> None:
@@ -315,22 +284,15 @@ class _Motion:
         return branch
 
     def _rename(self, s: KernelStatement, names: dict[str, Value]) -> None:
-        match s:
-            case Define():
-                s.operands = tuple([substituted(o, names) for o in s.operands])
-                s.name = str(names.get(s.name, s.name))
-            case Load():
-                s.index = tuple([substituted(i, names) for i in s.index])
-                s.name = str(names.get(s.name, s.name))
-            case KernelBranch():
-                s.condition = substituted(s.condition, names)
-                for inner in blocks_of(s):
-                    for t in inner.statements:
-                        self._rename(t, names)
-                s.joined = [
-                    (str(names.get(name, name)), *[substituted(v, names) for v in values])
-                    for name, *values in s.joined
-                ]
+        for change in (map_values, map_ends):
+            change(s, lambda value: substituted(value, names))
+        if isinstance(s, Define | Load):
+            s.name = str(names.get(s.name, s.name))
+        elif isinstance(s, KernelBranch):
+            for inner in blocks_of(s):
+                for t in inner.statements:
+                    self._rename(t, names)
+            s.joined = [(str(names.get(name, name)), a, b) for name, a, b in s.joined]
 
     def _fresh(self, name: str) -> str:
         """Another name for a value of the same dtype."""

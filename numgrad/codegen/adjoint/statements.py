@@ -428,6 +428,28 @@ class StatementReader(CallReader):
         env |= {name: end(labels) for name, end in ends.items()}
         self.emit(KernelBranch(condition, blocks[0], blocks[1], joined))
 
+    def _of_IfExp(self, node: ast.IfExp, env: dict[str, Any]) -> Any:
+        condition = self.truth(self.scalar(node.test, env))
+        if isinstance(condition, bool):
+            return self.value(node.body if condition else node.orelse, env)
+        before, values, blocks = self.block, list[Any](), list[Block]()
+        for part in (node.body, node.orelse):
+            self.block = Block(before.loop, before)
+            value = self.value(part, env)
+            is_unmade = isinstance(value, Made | ArrayExpression)
+            values.append(self.as_view(value, node) if is_unmade else value)
+            blocks.append(self.block)
+        self.block = before
+        sides = _Sides(node, blocks)
+        end = self._joining("", values[0], values[1], sides)
+        joined = self.joined(blocks, sides.pairs)
+        self.emit(KernelBranch(condition, blocks[0], blocks[1], joined))
+        value = end([label for label, *_ in joined])
+        if value is None:
+            self.refuse(node, f"{ast.unparse(node)} is not of one kind", "give two numbers, or two "
+                        "arrays of the same shape")  # fmt: skip
+        return value
+
     def _joining(
         self, name: str, then: Any, other: Any, sides: _Sides
     ) -> Callable[[Sequence[str]], Any]:
@@ -443,7 +465,7 @@ class StatementReader(CallReader):
                 )
             if isinstance(other, ArrayView):
                 self._check_anew(name)
-                if name in self.read_later():
+                if not name or name in self.read_later():
                     view = self._joined_arrays(name, then, other, sides)
                     return lambda _: view
         elif isinstance(then, Items) and isinstance(other, Items) and len(then) == len(other):
@@ -470,20 +492,20 @@ class StatementReader(CallReader):
         self, name: str, then: ArrayView, other: ArrayView, sides: _Sides
     ) -> ArrayView:
         """An array for those that the sides of a branch give a name: Note [Arrays made anew]."""
-        before = self.block
+        before, label = self.block, name or ast.unparse(sides.node)
         shapes = [v.shape for v in (then, other) if all(map(self._is_known, v.shape))]
         if not shapes:
-            self.refuse(sides.node, f"{name} is an array whose length is computed in the branch",
+            self.refuse(sides.node, f"{label} is an array whose length is computed in the branch",
                         "make it before the branch, and assign to its elements")  # fmt: skip
         dtype = self.element_dtype(then)
-        view = self.allocated(name, Made("empty", dtype, shapes[0]), sides.node)
+        view = self.allocated(name or "part", Made("empty", dtype, shapes[0]), sides.node)
         for block, value in zip(sides.blocks, (then, other), strict=True):
             problem = self._difference(view, self.element_dtype(value), value.shape, sides.node)
             if problem is not None:
-                self.refuse(sides.node, f"{name} is an array of another {problem} in each branch",
+                self.refuse(sides.node, f"{label} is an array of another {problem} in each branch",
                             "use another name in each, or assign to elements")  # fmt: skip
             self.block = block
-            self.give(view, value, name, sides.node)
+            self.give(view, value, label, sides.node)
             self.block = before
         return view
 
@@ -540,7 +562,7 @@ class _Sides:
         Scalars that are joined: what the user calls them, the value of each side.
     """
 
-    def __init__(self, node: ast.If, blocks: Sequence[Block]) -> None:
+    def __init__(self, node: ast.If | ast.IfExp, blocks: Sequence[Block]) -> None:
         self.node, self.blocks = node, blocks
         self.pairs: list[tuple[str, Value, Value]] = []
 

@@ -22,6 +22,14 @@ class IndexSpan(NamedTuple):
         return add(self.start, multiply(k, self.step))
 
 
+def size_of(lengths: Sequence[Value]) -> Value:
+    """The number of elements of an array."""
+    size: Value = 1
+    for length in lengths:
+        size = multiply(size, length)
+    return size
+
+
 class ArrayView:
     """An array, or a part of it.
 

@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from numgrad.codegen.adjoint.index_sets import Trips, moduli, split_loop
 from numgrad.codegen.adjoint.representation import KernelFunction
 from numgrad.codegen.adjoint.rotations import distinct_names
 from numgrad.codegen.dtypes import numpy_name
@@ -203,11 +204,33 @@ class VectorWriter:
                 if isinstance(s, ast.For) and not any(
                     isinstance(n, ast.For | ast.While) for b in s.body for n in nodes(b)
                 ):
-                    out += self._loop(s)
+                    out += self._split(s, out) or self._loop(s)
                 else:
                     self.blocks(s)
                     out.append(s)
             setattr(node, name, out)
+
+    def _split(self, node: ast.For, before: Sequence[ast.stmt]) -> list[ast.stmt] | None:
+        """A loop without moduli but at its ends: Note [Index sets] in ``index_sets``.
+
+        None if it has none, or is not in vectors even so.
+        """
+        if not any(moduli(node.body)):
+            return None
+        try:
+            loop = InnermostLoop(node, self.facts, self.views, self.number)
+            trips = loop.trips(before)
+            if trips is None:
+                return None
+            parts = split_loop(node, loop.downwards, loop.high, trips, loop.offset, self.number())
+            if parts is None:
+                return None
+            inner = InnermostLoop(parts.inner, self.facts, self.views, self.number)
+            lines = inner.lines() or [parts.inner]
+        except NoVector:
+            return None
+        self.changed = True
+        return [parts.first, parts.length, *lines, parts.last]
 
     def _loop(self, node: ast.For) -> list[ast.stmt]:
         assert isinstance(node.target, ast.Name)
@@ -255,6 +278,26 @@ class InnermostLoop:
         self.assigned = _assigned(self.body)
         self.affine: dict[str, AffineIndex | None] = {}
         self.accesses = list(self._accesses(views))
+
+    # ------------------------------------------------------------------------------ its iterations
+
+    def trips(self, before: Sequence[ast.stmt]) -> Trips | None:
+        """How many iterations it has, as the statement right before it says."""
+        match before[-1] if before else None:
+            case ast.Assign(
+                targets=[ast.Name(id=self.high)],
+                value=ast.Call(func=ast.Name(id="max"), args=[ast.Constant(value=0), trips]),
+            ) if self.low == "0":
+                length = self._affine(trips)
+                if length is not None and not length.step and len(length.terms) == 1:
+                    ((name, factor),) = length.terms
+                    return Trips(name, length.constant) if factor == 1 else None
+        return None
+
+    def offset(self, place: ast.expr) -> int | None:
+        """The constant of a place that is the loop's index and a constant."""
+        index = self._affine(place)
+        return index.constant if index is not None and index[:2] == ((), 1) else None
 
     # --------------------------------------------------------------------------------- subscripts
 

@@ -102,21 +102,9 @@ class Bound(NamedTuple):
     address: int | None
 
 
-def assemble(
-    body: str,
-    signature: Signature | str,
-    unique: str,
-    *,
-    speed: int = 1,
-    effort: int = 2,
-    unroll: bool = False,
-    verify: bool = False,
-) -> bytes:
+def assemble(body: str, signature: Signature | str, unique: str, *, verify: bool = False) -> bytes:
     """Compile a body with its entries: see ``machine.compile_ir``."""
-    text = with_entries(body, signature)
-    return machine.compile_ir(
-        text, unique, speed=speed, effort=effort, unroll=unroll, verify=verify
-    )
+    return machine.compile_ir(with_entries(body, signature), unique, verify=verify)
 
 
 def bind(

@@ -1,8 +1,8 @@
 """The programs that give a kernel's gradient, each compared with exact gradients.
 
-``every_mode`` runs the joint sweep, split mode, fused sweeps, those of a function that keeps arrays
-by step, and those of one that keeps checkpoints, for all inputs, for some, and for some outputs;
-and the batch of a call and another one.
+``every_mode`` runs the joint sweep, split mode, joined sweeps, those of a function that keeps
+arrays by step, and those of one that keeps checkpoints, for all inputs, for some, and for some
+outputs; and the batch of a call and another one.
 """
 
 from __future__ import annotations
@@ -140,10 +140,10 @@ def _compare(
             check(mode, program.backward_sweep(arguments, given, state, seeds))
 
     check("joint", program.vjp(arguments, seeds, inputs))
-    if program.backward(inputs).fused:
-        check_sweeps("fused", asked=True)
+    if program.is_joined(inputs, asked=True):
+        check_sweeps("joined", asked=True)
         program.is_joined = lambda *_: False
-        check_sweeps("split of fused")
+        check_sweeps("split of joined")
         del program.is_joined
     else:
         check_sweeps("split")

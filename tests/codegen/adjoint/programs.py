@@ -8,10 +8,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+Key = TypeVar("Key")
 SIZES = {"n": 5, "m": 4, "l": 3}  # lengths of axes
 SHAPES = {1: ("n",), 2: ("n", "m"), 3: ("n", "m", "l"), 4: ("l", "n", "m", "l")}
 
@@ -83,18 +84,18 @@ class Program:
         return out
 
 
-def covering(seeds: Iterable[int], constructs: Callable[[int], Collection[str]]) -> list[int]:
-    """Seeds in an order in which each has most of the constructs that none before it has.
+def covering(programs: Iterable[Key], constructs: Callable[[Key], Collection[str]]) -> list[Key]:
+    """Programs in an order in which each has most of the constructs that none before it has.
 
     Greedy set cover: a few at the front have nearly all that the whole list has.
     """
-    uses = {seed: set(constructs(seed)) for seed in seeds}
+    uses = {each: set(constructs(each)) for each in programs}
     missing = set().union(*uses.values())
-    order: list[int] = []
+    order: list[Key] = []
     while missing:
-        order.append(max(uses, key=lambda seed: len(uses[seed] & missing)))
+        order.append(max(uses, key=lambda each: len(uses[each] & missing)))
         missing -= uses[order[-1]]
-    return [*order, *(seed for seed in uses if seed not in order)]
+    return [*order, *(each for each in uses if each not in order)]
 
 
 def features(text: str) -> Counter[str]:

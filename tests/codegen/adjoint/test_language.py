@@ -31,6 +31,53 @@ def case(*arguments):
     return enter
 
 
+# tuples, and arrays that depend on conditions
+
+
+@case(X, Y)
+def tuples_that_loops_hand_on(x, y):
+    p = (x[0], 0, True)
+    for i in range(1, 6):
+        a, k, b = p
+        if x[i] > 0.1:
+            p = (a * x[i], k + 1, b)
+        else:
+            p = (a + y[i], k, x[i] > -0.4)
+    return p[0] * p[1] if p[2] else p[0]
+
+
+@case(X)
+def tuples_in_loops_that_are_left(x):
+    p = (0, x[0])
+    for i in range(6):
+        for j in range(i):
+            p = (p[1] * 0.5, p[0] + x[j])
+        if p[0] > 0.2:
+            break
+    return p[0] * p[1]
+
+
+@case(X, Y)
+def arrays_of_conditional_expressions(x, y):
+    s = 0.0
+    for i in range(6):
+        w = x if x[i] > 0.1 else y
+        s += w[i] * w[0]
+    z = x * 2 if s > 0.3 else y + 1
+    return s * z[0] + ((x if s > 1 else y)[1:] * z[1:]).sum()
+
+
+@case(X, Y)
+def a_name_for_one_of_two_arrays(x, y):
+    if x[0] > 0.1:
+        a, b = x, y * 2
+    else:
+        a, b = y, x
+    for k in range(3):
+        a = a * b if k % 2 == 0 else a + x
+    return (a * b).sum()
+
+
 # names
 
 

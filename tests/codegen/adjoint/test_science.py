@@ -1,5 +1,7 @@
 """Kernels of science: all modes against exact derivatives, and these against differences."""
 
+import inspect
+import textwrap
 from functools import cache
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 import numgrad as ng
 from tests.codegen.adjoint import hyperdual
 from tests.codegen.adjoint.judge import judge, tuple_of
+from tests.codegen.adjoint.programs import covering, features
 from tests.codegen.adjoint.science import CASES
 
 KINKS = {"needleman_wunsch", "kepler", "newton_roots"}
@@ -39,17 +42,22 @@ def judged(name, **options):
     judge(kernel, truth, directions, arguments, tolerance=1e-9, **options)
 
 
-SOME = [*CASES][::4]
-"""A quarter, with some of each field."""
+def constructs(name):
+    return features(textwrap.dedent(inspect.getsource(CASES[name].function)))
 
 
-@pytest.mark.parametrize("name", CASES)
+ORDER = covering(CASES, constructs)
+"""The first 23 have every construct that is in some."""
+
+
+@pytest.mark.slow(cases=26)
+@pytest.mark.parametrize("name", ORDER)
 def test_derivatives(name):
-    judged(name, second=name in SOME)
+    judged(name, second=name in ORDER[:13])
 
 
 @pytest.mark.slow(cases=0)
-@pytest.mark.parametrize("name", [name for name in CASES if name not in SOME])
+@pytest.mark.parametrize("name", ORDER[13:])
 def test_second_derivatives(name):
     judged(name)
 

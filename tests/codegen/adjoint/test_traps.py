@@ -161,19 +161,9 @@ def test_arrays_swapped_an_odd_or_even_number_of_times():
             u, v = v, u
         return u[2] * v[3] + u[0]
 
-    def local(u, steps):
-        a = u.copy()
-        b = np.zeros_like(u)
-        for _ in range(steps):
-            for i in range(1, len(u) - 1):
-                b[i] = a[i] + 0.3 * (a[i - 1] - 2.0 * a[i] * a[i] + a[i + 1])
-            a, b = b, a
-        return a
-
-    given, own = ng.kernel(f, writes=("u", "v")), ng.kernel(local)
-    for steps in range(5):
-        check(f, X, Y, steps, writes=("u", "v"), kernel=given)
-        check(local, X, steps, kernel=own)
+    kernel = ng.kernel(f, writes=("u", "v"))
+    for steps in range(4):
+        check(f, X, Y, steps, writes=("u", "v"), kernel=kernel)
 
 
 def test_arrays_swapped_in_a_branch():
@@ -185,21 +175,6 @@ def test_arrays_swapped_in_a_branch():
         return u[1] * v[2]
 
     check(f, X, Y, RNG.normal(size=5), writes=("u", "v"))
-
-
-def test_three_arrays_take_turns():
-    def f(x, steps):
-        a = x.copy()
-        b = x.copy()
-        c = np.zeros(len(x))
-        for _ in range(steps):
-            for i in range(1, len(x) - 1):
-                c[i] = 2.0 * b[i] - a[i] + 0.2 * (b[i - 1] - 2.0 * b[i] + b[i + 1]) * b[i]
-            a, b, c = b, c, a
-        return b
-
-    for steps in (1, 2, 3, 4):
-        check(f, X, steps)
 
 
 def test_local_arrays_of_inner_loops():

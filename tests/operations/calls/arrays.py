@@ -133,8 +133,6 @@ from numgrad.operations.sparse_matrices import (
 )
 from numgrad.operations.statistics import average, corrcoef, cov, ptp
 from numgrad.operations.take import (
-    ALONG,
-    INDICES,
     add_along,
     gather_along,
     gather_along_backward,
@@ -152,6 +150,9 @@ from numgrad.operations.write import (
     select_scatter,
     slice_scatter,
 )
+
+INDICES = np.array([2, 0, 0])
+ALONG = np.array([[2, 0], [1, 1]])
 
 
 def _ascending(x: Any) -> Any:

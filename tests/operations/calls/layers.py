@@ -12,7 +12,7 @@ from numgrad.nn.loss.cross_entropy import _cross_entropy, _nll_loss, cross_entro
 from numgrad.nn.loss.ctc import ctc, ctc_shares
 from numgrad.nn.loss.likelihood import gaussian_error
 from numgrad.nn.recurrent_sequences import gru_sequence, lstm_sequence, rnn_sequence
-from numgrad.operations.take import ALONG, INDICES
+from tests.operations.calls.arrays import ALONG, INDICES
 
 _CLASSES = np.array([[2, 0], [-1, 1]])
 
