@@ -157,10 +157,10 @@ def complete(op: Any, args: tuple, params: dict[str, Any]) -> tuple[tuple, dict[
             extra = args[count:]
             names = op.positional
             if len(extra) > len(names):
+                taken = f"{count} inputs and parameters {', '.join(names)}" if names else _names(op)
                 raise NumgradTypeError(
-                    f"{op.name}: takes {count} inputs and parameters {', '.join(names) or 'none'} "
-                    f"by position; got {len(args)} positional arguments"
-                    + (f"; give {', '.join(op.params)} by name" if op.params else "")
+                    f"{op.__name__}: takes {taken} by position; got {len(args)} positional "
+                    "arguments" + (f"; give {', '.join(op.params)} by name" if op.params else "")
                 )
             params = {**dict(zip(names, extra, strict=False)), **params}
             args = args[:count]
@@ -176,7 +176,7 @@ def complete(op: Any, args: tuple, params: dict[str, Any]) -> tuple[tuple, dict[
                 elif position >= count - len(op.defaults):
                     positional.append(op.defaults[position - count])
                 else:
-                    raise NumgradTypeError(f"{op.name}: input {name!r} is missing")
+                    raise NumgradTypeError(f"{op.__name__}: input {name!r} is missing")
             args = (*args, *positional)
     if params:
         if not params.keys() <= op.params.keys():
@@ -186,7 +186,7 @@ def complete(op: Any, args: tuple, params: dict[str, Any]) -> tuple[tuple, dict[
         params = dict(op.params)
     for name, value in params.items():
         if value is REQUIRED:
-            raise NumgradTypeError(f"{op.name}: parameter {name!r} is missing")
+            raise NumgradTypeError(f"{op.__name__}: parameter {name!r} is missing")
     return args, params
 
 
@@ -197,12 +197,16 @@ def _as_ours(op: Any, params: dict[str, Any]) -> dict[str, Any]:
     for name in renamed:
         if name not in op.params or len(renamed) < len(params):
             unknown = next(n for n in params if n not in op.params)
-            raise UnknownParameter(
-                op,
-                f"{op.name}: no parameter is called {unknown!r}; it has "
-                f"{', '.join(op.params) or 'none'}",
-            )
+            has = f"it has {', '.join(op.params)}" if op.params else f"it takes {_names(op)}"
+            problem = f"no parameter is called {unknown!r}"
+            if unknown in op.inputs:
+                problem = f"{unknown!r} is given by position and by name"
+            raise UnknownParameter(op, f"{op.__name__}: {problem}; {has}")
     return renamed
+
+
+def _names(op: Any) -> str:
+    return ", ".join([*op.inputs, *op.params])
 
 
 def translated(op: Any, params: dict[str, Any]) -> dict[str, Any]:

@@ -101,6 +101,11 @@ class KernelOperation(Primitive):
         own = (function.__module__, function.__qualname__, self.writes, self.definition.save)
         return _find_kernel, own
 
+    @property
+    def __wrapped__(self) -> Callable[..., Any]:
+        """The user's function."""
+        return self.__kernel__
+
     # -------------------------------------------------------------------------------- the calls
 
     def program(self, operands: Sequence[Any]) -> DerivativeProgram:

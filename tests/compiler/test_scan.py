@@ -381,3 +381,35 @@ def test_rows_of_second_derivatives_share_their_loops(monkeypatch):
     hessian, p = ng.hessian(f), np.linspace(0.1, 0.6, 6)
     np.testing.assert_allclose(ng.jit(hessian)(p), hessian(p), rtol=1e-10, atol=1e-12)
     assert 0 < len(made) <= 4
+
+
+def _with_energies(x, length):
+    """Steps that also add up what nothing reads in the end, one part of it in a branch."""
+
+    def step(state, _):
+        y, energy, best = state
+        y = y + 0.1 * np.sin(y) * x
+        energy = energy + np.sum(np.exp(-(y**2)))
+        best, y = ng.cond(energy > best, lambda: (energy * 1.0, y * 0.9), lambda: (best, y * 1.1))
+        return (y, energy, best), None
+
+    return ng.scan(step, (np.ones(3), 0.0, 3.0), length=length)[0]
+
+
+def test_gradients_carry_no_cotangents_that_stay_zero():
+    def total(x):
+        return np.sum(_with_energies(x, 5)[0])
+
+    x, h = np.array([0.3, 0.5, 0.9]), 1e-5
+    expected = [(total(x + h * e) - total(x - h * e)) / (2 * h) for e in np.eye(3)]
+    fast = ng.jit(ng.grad(total))
+    np.testing.assert_allclose(fast(x), expected, rtol=1e-8)
+    back = [n.params["body"] for n in fast.graph(x).nodes if n.name == "scan"][-1]
+    assert back.carries == 2, "more than the cotangent of y and the gradient of x"
+
+    def with_best(x):
+        y, _, best = _with_energies(x, 5)
+        return np.sum(y) + best
+
+    expected = [(with_best(x + h * e) - with_best(x - h * e)) / (2 * h) for e in np.eye(3)]
+    np.testing.assert_allclose(ng.jit(ng.grad(with_best))(x), expected, rtol=1e-7)

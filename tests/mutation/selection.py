@@ -16,6 +16,7 @@ TABLE = [
     "tests/operations/test_formulas.py",
     "tests/compiler/test_trace.py",
     "tests/autograd/test_batching.py",
+    "tests/autograd/test_nondifferentiable_points.py",
     "tests/autograd/test_forward_ad.py",
 ]
 """Tests that have a case for each operation, whose name stands in brackets."""

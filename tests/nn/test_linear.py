@@ -90,6 +90,13 @@ def test_an_overlapping_gradient():
     np.testing.assert_allclose(args[0].grad, np.tile(args[1].detach().numpy().sum(0), (4, 1)))
 
 
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_formula_that_is_shown(bias):
+    args = operands((4, (3,), 2), "float64", bias)
+    found = ng.ops["linear"].op.function(*args)
+    np.testing.assert_allclose(found, expected(*args), rtol=1e-12)
+
+
 @pytest.mark.parametrize("shape", [(0, (3,), 2), (2, (0,), 2), (2, (3,), 0), (2, (0, 3), 2)])
 @pytest.mark.parametrize("bias", [True, False])
 def test_empty_operands(shape, bias):

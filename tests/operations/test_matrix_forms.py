@@ -93,6 +93,10 @@ def test_forms_of_two_matrices_and_of_real_ones():
         assert (found if isinstance(found, ng.Tensor) else found[0]).shape == (0, 3, 3)
         with pytest.raises(ng.linalg.LinAlgError, match="infinities"):
             f(ng.tensor(np.full((3, 3), np.nan)))
+        stack = np.tile(np.eye(3), (2, 2, 1, 1))
+        stack[1, 0, 2, 2] = np.inf
+        with pytest.raises(ng.linalg.LinAlgError, match=r"matrix \(1, 0\) of .* \(2, 2\)"):
+            f(ng.tensor(stack))
 
 
 def test_patterned_matrices():

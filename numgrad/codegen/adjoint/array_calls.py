@@ -13,6 +13,7 @@ from numgrad.codegen.adjoint.array_functions import (
     FUNCTIONS,
     OF_SOME,
     READ_ONCE,
+    SUMS,
     interp,
     reduction,
     searchsorted as searchsorted_of_numbers,
@@ -98,8 +99,11 @@ class ArrayCallReader(ExpressionReader):
                 base = arguments[0] if name in READ_ONCE else self.as_view(arguments[0], node)
                 if name in OF_SOME:
                     self.check_some(base, node, name)
-                return self.inlined(scope_of(function), {"a": base})
+                value = self.inlined(scope_of(function), {"a": base})
+                return self.in_single(value, self.element_dtype(base)) if name in SUMS else value
         if self.is_elementwise(target, name):
+            if name != "power":
+                arguments = self.beside_arrays(arguments)
             return self.by_elements(
                 lambda *values: self.scalar_call(node, target, name, values), arguments, node
             )
@@ -510,15 +514,16 @@ class ArrayCallReader(ExpressionReader):
         if not isinstance(axis, int) or not -view.ndim <= axis < view.ndim:
             self.refuse(node, f"the axis in {ast.unparse(node)}", "give an axis of the array")
         axis %= view.ndim
+        single = self.element_dtype(view) if name in SUMS else FLOAT64
         if view.ndim == 1:
-            return self.inline(node, function, [view])
+            return self.in_single(self.inline(node, function, [view]), single)
         if name in OF_SOME:
             self.check_some(view, node, name)
 
         def at(places: Sequence[Value]) -> Value:
             parts: list[Value | IndexSpan] = list(places)
             parts.insert(axis, IndexSpan(0, view.shape[axis]))
-            return self.inline(node, function, [view.part(parts)])
+            return self.in_single(self.inline(node, function, [view.part(parts)]), single)
 
         shape = (*view.shape[:axis], *view.shape[axis + 1 :])
         return ArrayExpression(shape, at, {view.array}, loops=True)

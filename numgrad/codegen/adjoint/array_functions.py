@@ -45,6 +45,7 @@ _SAME = {"amax": "max", "amin": "min", "product": "prod"}
 READ_ONCE = ("sum", "prod", "mean", "max", "min", "amax", "amin", "any", "all", "count_nonzero",
              "norm")  # fmt: skip
 """Reductions that read each element once, so that nothing keeps those of an expression."""
+SUMS = ("sum", "prod", "mean", "product")
 OF_SOME = ("max", "min", "argmax", "argmin", "ptp")
 """Reductions that NumPy refuses for arrays without elements."""
 

@@ -257,9 +257,10 @@ class ExpressionReader(IndexReader):
         if isinstance(left, ArrayView | ArrayExpression) or isinstance(
             right, ArrayView | ArrayExpression
         ):
-            return self.by_elements(
-                lambda a, b: self.arithmetic(node, op, a, b), [left, right], node
-            )
+            operands = [left, right]
+            if not isinstance(op, ast.Pow):
+                operands = self.beside_arrays(operands)
+            return self.by_elements(lambda a, b: self.arithmetic(node, op, a, b), operands, node)
         if isinstance(left, Items) and isinstance(right, Items) and isinstance(op, ast.Add):
             return Items((*left, *right))
         if isinstance(left, Items) or isinstance(right, Items):

@@ -30,7 +30,7 @@ from numgrad.codegen.adjoint.values import (
     Made,
     Reshaped,
 )
-from numgrad.codegen.dtypes import INT64
+from numgrad.codegen.dtypes import COMPLEX64, FLOAT32, INT64
 
 
 class ArrayEmitter(StatementEmitter):
@@ -97,6 +97,17 @@ class ArrayEmitter(StatementEmitter):
         length = Expression("min", (one, other))
         self.guarded[length] = one
         return length
+
+    def beside_arrays(self, operands: Sequence[Any]) -> list[Any]:
+        """Operands of which integers beside arrays of single precision are of it, as in NumPy."""
+        kinds = (ArrayView, ArrayExpression)
+        dtypes = [self.element_dtype(o) for o in operands if isinstance(o, kinds)]
+        if np.result_type(*dtypes) not in (FLOAT32, COMPLEX64):
+            return list(operands)
+        return [
+            o if isinstance(o, kinds) or self.dtype_of(o).kind in "fc" else self.cast(o, FLOAT32)
+            for o in operands
+        ]
 
     def unguarded(self, length: Value) -> Value:
         """A length, as far as nothing fails that the kernel checks."""
@@ -303,12 +314,17 @@ class ArrayEmitter(StatementEmitter):
             left = left.part([*spans, IndexSpan(0, Expression("min", (left.shape[-1], inner)))])
             operands = [left, right]
         if ranks == [1, 1]:
-            return self.inline(node, function, operands)
+            dtype = np.result_type(*[self.element_dtype(o) for o in operands])
+            return self.in_single(self.inline(node, function, operands), dtype)
         shape = (*left.shape[:-1], *right.shape[1:])
         dtype = np.result_type(*[self.element_dtype(o) for o in operands])
         out = self.allocated("product", Made("empty", dtype, shape), node)
         self.inline(node, function, [*operands, out])
         return out
+
+    def in_single(self, value: Any, dtype: np.dtype) -> Any:
+        """A sum, added up in double precision, in the dtype of arrays of single precision."""
+        return self.cast(value, dtype) if dtype in (FLOAT32, COMPLEX64) else value
 
     def load(self, view: ArrayView, places: Sequence[Value] = ()) -> Value:
         """An element."""

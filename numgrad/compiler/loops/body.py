@@ -228,7 +228,11 @@ class LoopBody(Body):
         Whether the carry before each step is collected, last of all.
     until
         Which part of the carry says whether there is another step; None if their number is known.
+    transposed
+        Whether it is the step of a gradient.
     """
+
+    transposed = False
 
     def __init__(
         self, graph: Graph, carries: int, xs: int, keeps: bool = True, until: int | None = None

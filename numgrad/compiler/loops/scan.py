@@ -187,17 +187,22 @@ class Scan(BodyPrimitive):
         else:
             saved = call(body.derived("keep", body.keeping)[0], inputs, params)[len(y) :]
         grads = [dense(x, output) for x, output in zip(g, y, strict=True)]
-        of_carry = [k for k in range(c) if has_derivatives(results[k])]
         rows = range(c, len(results))
         of_rows = [k for k in rows if has_derivatives(results[k]) and not is_zero(g[k])]
+        given = [k for k in range(c) if not is_zero(g[k])]
+        if body.transposed:  # rows of second derivatives share a loop
+            given = list(range(c))
+        of_carry = _with_cotangents(body, [*given, *of_rows])
         variables = [k for k, m in enumerate(metas) if has_derivatives(m)]
         summed = [k for k in variables if k >= c + body.xs]
 
         def make() -> tuple[tuple[LoopBody, dict[int, list[tuple[int, int]]]], list[Any]]:
             whole, besides = _transposed(body, of_carry, of_rows, variables, summed)
-            return with_factors(whole, range(len(of_carry), whole.carries)), besides
+            pair = with_factors(whole, range(len(of_carry), whole.carries))
+            pair[0].transposed = True
+            return pair, besides
 
-        (back, pairs_of), besides = body.derived(("vjp", tuple(of_rows)), make)
+        (back, pairs_of), besides = body.derived(("vjp", tuple(of_rows), tuple(of_carry)), make)
         factored = {summed[k - len(of_carry)]: pairs for k, pairs in pairs_of.items()}
         added = [k for k in summed if k not in factored]
         start = [grads[k] for k in of_carry]
@@ -321,6 +326,42 @@ def call(
     lengths = body.lengths(like["body"].by_axis(like["lengths"]) if "lengths" in like else None)
     params = {"body": body, "length": like["length"], "lengths": lengths}
     return bind(scan, tuple(operands), {**params, "reverse": like["reverse"] is not turned})
+
+
+def _with_cotangents(body: LoopBody, given: Sequence[int]) -> list[int]:
+    """The carries whose cotangents may be other than zero, if those of the results ``given`` are.
+
+    Those of others would stay zero from the last step to the first (activity analysis: Hascoet,
+    Naumann, Pascual, "To be recorded" analysis in reverse-mode automatic differentiation, 2005).
+    """
+    graph, results, c = body.graph, body.results, body.carries
+    nonzero = set(given)
+    while True:
+        reached = _differentiated([graph.outputs[k] for k in nonzero])
+        more = nonzero.union(k for k, v in enumerate(graph.inputs[:c]) if v in reached)
+        if more == nonzero:
+            return [k for k in sorted(nonzero) if k < c and has_derivatives(results[k])]
+        nonzero = more
+
+
+def _differentiated(values: Sequence[Value]) -> set[Value]:
+    """The values by which these may have derivatives, and they themselves."""
+    known: set[Value] = set()
+    stack = list(values)
+    while stack:
+        value = stack.pop()
+        if value in known or not has_derivatives(value):
+            continue
+        known.add(value)
+        node = value.node
+        if node.name != "subgraph":
+            stack += node.inputs
+            continue
+        for branch in node.params["parts"]:
+            reached = _differentiated([branch.graph.outputs[value.number]])
+            pairs = zip(branch.graph.inputs, node.inputs, strict=True)
+            stack += [x for v, x in pairs if v in reached]
+    return known
 
 
 def _transposed(

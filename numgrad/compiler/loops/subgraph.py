@@ -112,7 +112,7 @@ class SubgraphPrimitive(BodyPrimitive):
         return _with_states(out, parts[0].state_count, operands, size)
 
 
-@SubgraphPrimitive.declare(outputs=True)
+@SubgraphPrimitive.declare(outputs=True, materializes=False)
 def subgraph(*inputs, parts, lengths=()):
     """The results of one of ``parts``, the first operand says which: Note [Subgraphs].
 

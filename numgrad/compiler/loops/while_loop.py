@@ -124,7 +124,7 @@ class While(BodyPrimitive):
         return (*carry, OPS["broadcast_to"](count, (size,)))
 
 
-@While.declare(outputs=True)
+@While.declare(outputs=True, materializes=False)
 def while_loop(*inputs, body, lengths=()):
     """A loop: the last carry, and how many steps were made.
 

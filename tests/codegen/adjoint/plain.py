@@ -120,7 +120,7 @@ def main(arguments: list[str]) -> int:
             print("" if program is None else program.text, flush=True)
         seen[word] += 1
         seen["compiled"] += compiled and word == "right"
-        if seed % 500 == 499:
+        if (seed - given.first) % 100 == 99:
             minutes = (time.perf_counter() - begin) / 60
             print(f"{seed - given.first + 1}: {dict(seen)}, {minutes:.0f} minutes", flush=True)
     print(dict(seen))

@@ -324,6 +324,24 @@ def test_arguments_by_name_and_defaults():
     assert float(k(x=X, gain=0.5)) == pytest.approx(f(X, 0.5), rel=1e-13)
 
 
+def filled(x, out, gain=2.0):
+    for i in range(len(x)):
+        out[i] = gain * x[i]
+
+
+def test_calls_with_wrong_arguments():
+    kernel = ng.kernel(filled, writes={"out": ng.like("x")})
+    assert kernel.__wrapped__ is filled
+    for message, args, keywords in (
+        ("filled: no parameter is called 'scale'; it takes x, gain", (X,), {"scale": 1.0}),
+        ("filled: 'x' is given by position and by name", (X,), {"x": X}),
+        ("filled: input 'x' is missing", (), {"gain": 1.0}),
+        ("filled: takes x, gain by position; got 3 positional arguments", (X, 1.0, X), {}),
+    ):
+        with pytest.raises(ng.NumgradTypeError, match=message):
+            kernel(*args, **keywords)
+
+
 def test_gradcheck(stepper):
     given = [ng.tensor(a, requires_grad=True) for a in (X, Y)]
     assert ng.testing.gradcheck(lambda u, k: stepper(u, k, 0.1), given)
