@@ -11,7 +11,7 @@ index (Allen and Kennedy, "Optimizing Compilers for Modern Architectures", 2001)
 changes:
 
 - A loop that runs downwards runs upwards if no iteration reads or overwrites what another one
-  writes; several may add to one element.
+  writes, and nothing reads a name of the last one; several may add to one element.
 - A row ``u[p, i, :]`` gets a name before the loop. The native compiler then compares at run time
   where rows lie, and leaves the loop as it stands where two are near each other.
 - *Loop distribution*: of additions to one row at different distances all but the first go to
@@ -34,6 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numgrad.codegen.adjoint.index_sets import Trips, moduli, split_loop
+from numgrad.codegen.adjoint.liveness import Liveness
 from numgrad.codegen.adjoint.representation import KernelFunction
 from numgrad.codegen.adjoint.rotations import distinct_names
 from numgrad.codegen.dtypes import numpy_name
@@ -188,6 +189,10 @@ class VectorWriter:
         self.changed = False
         self.scalar: list[ScalarLoop] = []
         self.views = _views_of(tree)
+        self.live: dict[ast.stmt, frozenset[str]] = {}  # names that are read after a loop
+        for function in tree.body:
+            assert isinstance(function, ast.FunctionDef)
+            self.live |= Liveness(function.body).after
 
     def number(self) -> int:
         self.count += 1
@@ -218,14 +223,15 @@ class VectorWriter:
         if not any(moduli(node.body)):
             return None
         try:
-            loop = InnermostLoop(node, self.facts, self.views, self.number)
+            live = self.live[node]
+            loop = InnermostLoop(node, self.facts, self.views, self.number, live)
             trips = loop.trips(before)
             if trips is None:
                 return None
             parts = split_loop(node, loop.downwards, loop.high, trips, loop.offset, self.number())
             if parts is None:
                 return None
-            inner = InnermostLoop(parts.inner, self.facts, self.views, self.number)
+            inner = InnermostLoop(parts.inner, self.facts, self.views, self.number, live)
             lines = inner.lines() or [parts.inner]
         except NoVector:
             return None
@@ -235,7 +241,8 @@ class VectorWriter:
     def _loop(self, node: ast.For) -> list[ast.stmt]:
         assert isinstance(node.target, ast.Name)
         try:
-            lines = InnermostLoop(node, self.facts, self.views, self.number).lines()
+            live = self.live[node]
+            lines = InnermostLoop(node, self.facts, self.views, self.number, live).lines()
         except NoVector as reason:
             self.scalar.append(ScalarLoop(node.target.id, str(reason)))
             return [node]
@@ -263,12 +270,19 @@ class InnermostLoop:
     ----------
     downwards
         Whether it runs from its last iteration to the first.
+    live
+        The names that are read after it.
     """
 
     def __init__(
-        self, node: ast.For, facts: NameFacts, views: set[str], number: Callable[[], int]
+        self,
+        node: ast.For,
+        facts: NameFacts,
+        views: set[str],
+        number: Callable[[], int],
+        live: frozenset[str],
     ) -> None:
-        self.node, self.facts, self.number = node, facts, number
+        self.node, self.facts, self.number, self.live = node, facts, number, live
         assert isinstance(node.target, ast.Name)
         self.index = node.target.id
         self.downwards, self.low, self.high = _range_of(node)
@@ -447,6 +461,9 @@ class InnermostLoop:
     def _turned_lines(self, groups: list[list[ElementAccess]]) -> list[ast.stmt]:
         """The loop upwards: rows, strips of contributions, sums."""
         scalars = LoopSums(self)
+        last = sorted(self.live.intersection(self.assigned) - scalars.carried)
+        if last:
+            raise NoVector(f"{last[0]} of its last iteration is read after it")
         number = self.number()
         moved = [a for g in groups for a in _later(g)]
         totals = [a for g in groups for a in g if a.is_invariant]
@@ -589,6 +606,8 @@ class LoopSums:
 
     Attributes
     ----------
+    carried
+        Names that an iteration reads before it assigns them: sums, and unchanged ones.
     replaced, dropped
         By number, statements that take a sum in any order, and statements that change nothing.
     """
@@ -600,6 +619,7 @@ class LoopSums:
         self.alias: dict[str, str] = {}
         body = loop.body
         carried = _read_first(body)
+        self.carried = frozenset(carried)
         for place, s in enumerate(body):
             if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name):
                 name = s.targets[0].id

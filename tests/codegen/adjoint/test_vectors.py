@@ -375,3 +375,13 @@ def test_moduli_in_a_sweep_that_reads_what_it_wrote():
     kernel = right(relaxed, draw(LONG), draw(LONG), writes=("u",))
     assert "%" in kernel.source("forward")
     assert "m1_" not in kernel.source("forward")
+
+
+def test_a_loop_downwards_whose_last_iteration_is_read_after_it():
+    def last(x, z):
+        s = 1.0
+        for i in range(len(x) - 1, -1, -1):
+            s = 0.7 * x[i] * z[i]
+        return s
+
+    right(last, draw(LONG), draw(LONG) + 2.0, second=True)
