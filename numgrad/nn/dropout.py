@@ -10,7 +10,7 @@ The number of element ``k`` is the ``k``-th of SplitMix64 (https://doi.org/10.11
 which is a mixed counter: any element's can be had without those before it. So nothing is stored for
 the backward pass, which draws the same numbers again, loops vectorise, and the result does not
 depend on the number of threads. The kernel is written by the generator (Note [Array formulas] in
-``codegen.array_formulas``); against one by hand value and gradient took 0.88 to 1.05 of the time,
+``codegen.array_formulas``); against one by hand value and gradient took 0.88 to 1.13 of the time,
 the loops alone 0.87 to 1.06, a call of 256 elements 1 us more, a first call without a cache 1.2 to
 1.3.
 """
