@@ -160,8 +160,9 @@ class Expansion:
 
     def _reads_same_lengths(self, node: TracedNode) -> bool:
         """Whether lengths that branches read, and no operand has, are those of this graph."""
-        axes = sorted({k for piece in node.params["parts"] for k in piece.axes})
-        own = tuple([self.terms.sizes.of_axis(k) for k in axes])
+        parts = node.params["parts"]
+        axes = sorted({k for piece in parts for k in piece.axes})
+        own = tuple([parts[0].graph.sizes.of_axis(k) for k in axes])
         return same_shape(node.params["lengths"], own)
 
     def _shape(self, value: Value) -> tuple:
