@@ -514,6 +514,8 @@ def kernel(
     """
     if function is None:
         return lambda f: kernel(f, writes=writes, save=save)
+    if isinstance(function, staticmethod):
+        function = function.__func__
     if isinstance(function, KernelOperation) and not writes and save == "all":
         return function
     return KernelOperation(function, writes, save)

@@ -74,6 +74,12 @@ class ArrayCallReader(ExpressionReader):
         method = getattr(self, f"_array_{name}", None)
         if method is not None and getattr(np, name, None) is target:
             return self._with_names(node, method, arguments, options)
+        if target is np.where and len(arguments) == 1:
+            return self._array_nonzero(node, arguments[0])
+        if target is np.where and len(arguments) != 3:
+            self.refuse(node, f"the arguments of {ast.unparse(node)}", "give one, or three")
+        if any(self.is_text(a) for a in arguments):
+            self.refuse(node, f"{ast.unparse(node)} with a string", "write it with @ or loops")
         arrays = [a for a in arguments if is_array(a) or (isinstance(a, Items) and a)]
         if not arrays:
             return None
@@ -367,6 +373,13 @@ class ArrayCallReader(ExpressionReader):
         size = size_of(view.shape)
         known = size_of([n for n in shape if n != -1])
         if -1 in shape:
+            if shape.count(-1) > 1 or known == 0:
+                self.refuse(node, f"the lengths of {ast.unparse(node)}",
+                            "give one of them as -1, the others as more than 0")  # fmt: skip
+            if not isinstance(known, int):
+                several = Expression(">", (known, 0))
+                self.check_call(several, "reshape to -1 and a length of 0", node)
+                known = Expression("max", (known, 1))
             rest = size if known == 1 else Expression("//", (size, known))
             shape = [rest if n == -1 else n for n in shape]
             known = multiply(known, rest)

@@ -102,6 +102,12 @@ class StatementEmitter:
 
     def refuse(self, node: Any, problem: str, remedy: str) -> NoReturn:
         """Raise for what has no derivative."""
+        names = [n.id for n in ast.walk(self.scopes[-1].tree) if isinstance(n, ast.Name)]
+        result = _RESULT.search(problem)
+        if result and result[0] not in names:  # a name of the rewriting of exits
+            problem = "an early return of an array, from a loop or beside one of a number"
+            remedy = ("make one before, assign to its elements, out[:] = ..., leave a loop by "
+                      "break, and return it at the end")  # fmt: skip
         self.scopes[-1].refuse(node, problem, remedy)
 
     def fresh(self, stem: str, dtype: np.dtype) -> str:
@@ -217,6 +223,7 @@ class StatementEmitter:
         return 0 if operation in ("//", ">>", "&", "|", "**") and min(a, *b) >= 0 else None
 
 
+_RESULT = re.compile(r"\bresult\d+_\b")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _OF_TEXTS = re.compile(
     r"(k|n|pos|base|chunk|chunks|size|block|q|s|m|row|sum|terms)\d+_|result\d+_?|"

@@ -130,9 +130,7 @@ class _Exits:
         if isinstance(node, ast.Continue):
             return [_assign(skipping, "True", node)], {skipping}
         if isinstance(node, ast.Return):
-            values: list[ast.expr] = []
-            if node.value is not None:
-                values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+            values = _values(node)
             new = [
                 _assign(f"result{k}_", v, node)
                 for k, v in enumerate(values)
@@ -254,16 +252,22 @@ def _same_names(returns: Sequence[ast.Return], count: int) -> list[str | None]:
     """For each result the name that all returns give, if they do: an array, perhaps."""
     names: list[str | None] = []
     for k in range(count):
-        values = [r.value.elts[k] if isinstance(r.value, ast.Tuple) else r.value for r in returns]
+        values = [_values(r)[k] for r in returns]
         given = {v.id if isinstance(v, ast.Name) else "" for v in values}
         names.append(given.pop() if len(given) == 1 and "" not in given else None)
     return names
 
 
 def _width(node: ast.Return) -> int:
-    if node.value is None:
-        return 0
-    return len(node.value.elts) if isinstance(node.value, ast.Tuple) else 1
+    return len(_values(node))
+
+
+def _values(node: ast.Return) -> list[ast.expr]:
+    """The values that a return gives."""
+    if isinstance(node.value, ast.Tuple | ast.List):
+        return node.value.elts
+    is_none = isinstance(node.value, ast.Constant) and node.value.value is None
+    return [] if node.value is None or is_none else [node.value]
 
 
 def _always_returns(statements: Sequence[ast.stmt]) -> bool:

@@ -6,7 +6,7 @@ import ast
 import builtins
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from numgrad.codegen.adjoint.values import (
     Reshaped,
 )
 from numgrad.codegen.dtypes import BOOL, FLOAT64, INT64, KERNEL_DTYPES
+from numgrad.errors import NumgradError
 
 BINARY = {
     ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide",
@@ -58,6 +59,8 @@ _PYTHON: dict[type, str] = {
     ast.Mod: "mod", ast.FloorDiv: "floordiv",
 }  # fmt: skip
 _MOST_FACTORS = 4
+NOT_READ = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""Errors of Python's while it is read: a string for a number, an argument too few."""
 
 
 class ExpressionReader(IndexReader):
@@ -69,12 +72,19 @@ class ExpressionReader(IndexReader):
         """Read an expression."""
         method = getattr(self, f"_of_{type(node).__name__}", None)
         if method is None:
-            self.refuse(
-                node,
-                f"{ast.unparse(node)} is not of the language of kernels",
-                "write it with scalars, arrays and loops",
-            )
-        return method(node, env)
+            self.refuse_text(node)
+        try:
+            return method(node, env)
+        except NumgradError:
+            raise
+        except NOT_READ:
+            self.refuse_text(node)
+
+    def refuse_text(self, node: ast.AST) -> NoReturn:
+        """Raise for a statement or expression that has no meaning for kernels."""
+        text = ast.unparse(node).partition("\n")[0]
+        self.refuse(node, f"{text} is not of the language of kernels",
+                    "write it with scalars, arrays and loops")  # fmt: skip
 
     def scalar(self, node: ast.expr, env: dict[str, Any]) -> Value:
         """The value of an expression that is a number."""

@@ -130,6 +130,8 @@ class IndexReader(ArrayEmitter):
                 given.append(part)
                 continue
             at = self.value(part, env)
+            if self.is_text(at):
+                self.refuse(node, f"{ast.unparse(node)} has a string for an index", "use integers")
             is_array = isinstance(at, Items) and (len(parts) > 1 or isinstance(at, ListItems))
             if is_array or isinstance(at, Made | ArrayExpression):
                 at = self.as_view(at, node)

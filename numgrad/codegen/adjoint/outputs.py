@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -140,7 +140,12 @@ class WrittenParameters:
                         "array that is made like the argument x, None for one that is passed"
                     )
         else:
-            names = (writes,) if isinstance(writes, str) else tuple(writes)
+            if not isinstance(writes, Iterable) or isinstance(writes, bytes):
+                raise NumgradTypeError(
+                    f"{kernel}: writes is {writes!r}; name the arrays that it overwrites, as in "
+                    "writes='x' or writes=('x', 'y')"
+                )
+            names = (writes,) if isinstance(writes, str) else tuple(dict.fromkeys(writes))
         passed = [name for name in parameters if name not in made]
         listed = ", ".join(parameters)
         for name in names:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -70,6 +71,7 @@ class KernelDefinition:
             raise NumgradValueError(
                 f"kernel: save is one of {', '.join(map(repr, SAVE))}, not {save!r}"
             )
+        _check_unbound(function)
         self.scope, self.save = scope_of(function), save
         names = self.scope.parameters
         self.written = WrittenParameters.declared(self.scope.name, writes, names)
@@ -91,6 +93,19 @@ class KernelDefinition:
             program = self._programs[key] = DerivativeProgram(self, key)
         self.last = program
         return program
+
+
+def _check_unbound(function: Any) -> None:
+    """Refuse methods, which would be called without what they are bound to."""
+    outer, _, name = getattr(function, "__qualname__", "").rpartition(".")
+    is_bound = inspect.ismethod(function) or isinstance(function, classmethod)
+    if not is_bound and inspect.isfunction(function) and outer and not outer.endswith("<locals>"):
+        is_bound = next(iter(inspect.signature(function).parameters), "") in ("self", "cls")
+    if is_bound:
+        raise NumgradKernelError(
+            f"{name}: is a method, and kernels are not bound to objects; make it a function or a "
+            "staticmethod, and pass what it reads of the object as arguments"
+        )
 
 
 def check_syntax(definition: KernelDefinition) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.adjoint.emission import SCALARS, safe_name
+from numgrad.codegen.adjoint.emission import safe_name
 from numgrad.codegen.adjoint.exits import without_exits
 from numgrad.codegen.adjoint.iteration import LoopReader
 from numgrad.codegen.adjoint.operations import Operations
@@ -169,8 +169,6 @@ class FunctionReader(LoopReader):
     def _materialized(self, value: Any, node: Any) -> Any:
         if isinstance(value, Made):
             return self.allocated("made", value, node)
-        if not isinstance(value, (*SCALARS, ArrayView, ArrayExpression)):
-            self.refuse(node, "a result that is no number and no array", "return numbers, arrays")
         return value
 
     def _stored_results(self, values: Sequence[Any], scope: Scope) -> tuple[list[str], set[str]]:

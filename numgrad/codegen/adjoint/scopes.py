@@ -168,7 +168,7 @@ def returned_count(scope: Scope) -> int:
     """How many values a function returns, as its returns are written."""
     for node in ast.walk(scope.tree):
         if isinstance(node, ast.Return) and node.value is not None:
-            if isinstance(node.value, ast.Tuple):
+            if isinstance(node.value, ast.Tuple | ast.List):
                 return len(node.value.elts)
             return int(not (isinstance(node.value, ast.Constant) and node.value.value is None))
     return 0

@@ -25,6 +25,7 @@ import numpy as np
 
 from numgrad.codegen.adjoint.calls import CallReader
 from numgrad.codegen.adjoint.emission import SCALARS
+from numgrad.codegen.adjoint.expressions import NOT_READ
 from numgrad.codegen.adjoint.representation import (
     Allocate,
     Block,
@@ -47,7 +48,7 @@ from numgrad.codegen.adjoint.values import (
     Selection,
 )
 from numgrad.codegen.native.syntax import read_first
-from numgrad.errors import NumgradAssertionError
+from numgrad.errors import NumgradAssertionError, NumgradError
 
 _ASSIGNED = "="
 """Where names are kept: the value of an assignment to several targets while it is read."""
@@ -89,7 +90,12 @@ class StatementReader(CallReader):
                     f"a statement with {word}",
                     "kernels have assignments, for, while, if and return",
                 )
-            method(statement, env)
+            try:
+                method(statement, env)
+            except NumgradError:
+                raise
+            except NOT_READ:
+                self.refuse_text(statement)
             self.following.pop()
 
     def read_later(self) -> set[str]:
@@ -289,9 +295,7 @@ class StatementReader(CallReader):
             if group is not None:
                 return self._turning(group, name, value, node)
             return self.allocated(name, value, node)
-        if isinstance(value, Items) and any(
-            isinstance(v, str) and v not in self.dtypes for v in value
-        ):
+        if self.is_text(value):
             self.refuse(node, f"{name} is a string", "use numbers")
         if not isinstance(value, SCALARS):
             return value
@@ -409,6 +413,12 @@ class StatementReader(CallReader):
             self.results = []
             return
         self.results = list(value) if isinstance(value, Items) else [value]
+        kinds = (*SCALARS, ArrayView, ArrayExpression, Made)
+        if len(self.scopes) == 1 and (
+            self.is_text(value) or not all(isinstance(v, kinds) for v in self.results)
+        ):
+            self.refuse(node, f"{ast.unparse(node)}: a result that is no number and no array",
+                        "return numbers, arrays")  # fmt: skip
 
     def _do_If(self, node: ast.If, env: dict[str, Any]) -> None:
         condition = self.truth(self.scalar(node.test, env))

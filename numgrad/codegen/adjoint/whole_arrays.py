@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.adjoint.array_functions import PRODUCTS
-from numgrad.codegen.adjoint.emission import StatementEmitter, safe_name
+from numgrad.codegen.adjoint.emission import SCALARS, StatementEmitter, safe_name
 from numgrad.codegen.adjoint.representation import (
     Allocate,
     Block,
@@ -50,6 +50,8 @@ class ArrayEmitter(StatementEmitter):
         loops: bool = False,
     ) -> ArrayExpression:
         """An operation on each element of arrays and numbers; ``loops`` if it takes a loop."""
+        if not all(isinstance(o, (*SCALARS, ArrayView, ArrayExpression)) for o in operands):
+            self.refuse(node, f"an operand of {ast.unparse(node)} is no number", "use numbers")
         arrays = [o for o in operands if isinstance(o, ArrayView | ArrayExpression)]
         longest = max(arrays, key=lambda a: a.ndim)
         operands = [self._once(o, longest.shape, node) for o in operands]
@@ -197,6 +199,12 @@ class ArrayEmitter(StatementEmitter):
             return [self.element_dtype(value)]
 
         return Made("empty", np.result_type(*dtypes(items)), tuple(shape), items)
+
+    def is_text(self, value: Any) -> bool:
+        """Whether a value is a string, or has one; numbers have names."""
+        return isinstance(value, Items) and any(
+            isinstance(v, str) and v not in self.dtypes for v in value
+        )
 
     def as_view(self, value: Any, node: Any) -> ArrayView:
         """An array in memory for anything that is one."""

@@ -24,16 +24,13 @@ from scipy import special
 
 
 class Margin:
-    """The smallest distance from a jump or kink that any run since `start` came to.
-
-    In `single` precision constants that are equal here, as 0.3 and the element set to it, are near.
-    """
+    """The smallest distance from a jump or kink that any run since `start` came to."""
 
     def __init__(self):
         self.start()
 
-    def start(self, single=False):
-        self.least, self.single = math.inf, single
+    def start(self):
+        self.least = math.inf
 
     def note(self, distance, scale=1.0):
         self.least = min(self.least, abs(distance) / max(1.0, abs(scale)))
@@ -167,8 +164,7 @@ class HyperDual:
 
     def _difference(self, other):
         a, b = self.value, parts(other)[0]
-        rounded = margin.single and a != np.float32(a)
-        if a != b or rounded or self.active or (isinstance(other, HyperDual) and other.active):
+        if a != b or self.active or (isinstance(other, HyperDual) and other.active):
             margin.note(a - b, max(abs(a), abs(b)) if math.isfinite(abs(a) + abs(b)) else 1.0)
         return a, b
 
@@ -582,7 +578,7 @@ def run(
                 at += 1
             out[index] = HyperDual(array[index].item(), unit, along[index].item(), 0.0)
         values.append(out if isinstance(argument, np.ndarray) else out[()])
-    margin.start(any(getattr(a, "dtype", None) in (np.float32, np.complex64) for a in arguments))
+    margin.start()
     given = list(values)
     back = _exact(function, {})(*values)
     nearest = margin.least

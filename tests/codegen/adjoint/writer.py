@@ -197,7 +197,7 @@ COMPLEX_BOUNDED = [
 ]
 CONDITION = [
     (6, "{v} < {v}"),
-    (4, "{v} > 0.3"),
+    (4, "{v} > 0.29"),
     (2, "{r} <= {r}"),
     (2, "({s} and {s})"),
     (2, "({s} or {s})"),
@@ -815,7 +815,7 @@ class Writer:
         if not own:
             return None
         a, b = (self.random.choice(own) for _ in "ab")
-        limit = self.random.choice(["0.3", "-0.2", self.leaf_without_index(scope)])
+        limit = self.random.choice(["0.29", "-0.2", self.leaf_without_index(scope)])
         mask = self.random.choice(
             [f"{b.name} > {limit}", f"({b.name} < {limit}) | ({a.name} > 0.5)",
              f"~({a.name} > {limit})"]
