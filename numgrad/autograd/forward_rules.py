@@ -208,13 +208,13 @@ def _declared(
 ) -> Any:
     formula: Any = op.jvp_formula
     values = _values(op, args, out)
-    filled = tuple(
-        _zeros(a) if t is None and a is not None else t for a, t in zip(args, tangents, strict=True)
-    )
+    if op.materializes_tangents:
+        pairs = zip(args, tangents, strict=True)
+        tangents = [_zeros(a) if t is None and a is not None else t for a, t in pairs]
     of_inputs = (
-        {"inputs": filled}
+        {"inputs": tuple(tangents)}
         if op.inputs == ("inputs",)
-        else dict(zip(op.inputs, filled, strict=True))
+        else dict(zip(op.inputs, tangents, strict=True))
     )
     operands: dict[str, Any] = {}
     for name in _names(formula):

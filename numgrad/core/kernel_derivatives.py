@@ -49,6 +49,17 @@ class Vectors(NamedTuple):
         """Whether all are known to be zero."""
         return all(map(_is_zero, self.values))
 
+    def filled(self, like: Vectors) -> Vectors:
+        """These with zeros in place of None, as arrays like others at the same places."""
+        pairs = zip(self.values, like.values, strict=True)
+        return Vectors(self.places, tuple([np.zeros_like(b) if a is None else a for a, b in pairs]))
+
+    @property
+    def moving(self) -> Vectors:
+        """Those that there are, without the places of None."""
+        pairs = [(k, a) for k, a in zip(self.places, self.values, strict=True) if a is not None]
+        return Vectors(tuple([k for k, _ in pairs]), tuple([a for _, a in pairs]))
+
 
 class KernelDerivative(Primitive):
     """A derivative of a kernel as an operation: Note [Operations of a kernel].
@@ -60,6 +71,7 @@ class KernelDerivative(Primitive):
     """
 
     implied = ("index",)
+    materializes_tangents = False
     word = ""
     settings: tuple[str, ...] = ()
 
@@ -266,18 +278,19 @@ class GradientOfKernel(KernelDerivative):
         wanted = params["wanted"]
         if not s.is_zero:
             if v is None:
-                yield self.gradients(own, w, [*ts, s], wanted, None if t_w.is_zero else t_w)
+                changed = None if t_w.is_zero else t_w.filled(w)
+                yield self.gradients(own, w, [*ts, s], wanted, changed)
             else:
                 yield self.gradients(own, w, [*ts[:-1], s, ts[-1]], wanted, v)
         if not t_w.is_zero and (s.is_zero or v is not None):
-            yield self.gradients(own, t_w, ts, wanted)
+            yield self.gradients(own, t_w.moving, ts, wanted)
         for k, t in enumerate(t_ts):
             if not t.is_zero:
                 is_last = k == len(ts) - 1
-                changed = [*ts[:k], t, *ts[k + 1 :]]
+                changed = [*ts[:k], t.moving, *ts[k + 1 :]]
                 yield self.gradients(own, w, changed, wanted, None if is_last else v)
         if t_v is not None and not t_v.is_zero:
-            yield self.gradients(own, t_v, ts[:-1], wanted)
+            yield self.gradients(own, t_v.moving, ts[:-1], wanted)
 
 
 class TangentOfKernel(KernelDerivative):
@@ -309,7 +322,7 @@ class TangentOfKernel(KernelDerivative):
             yield self.derivatives(own, [*more, s])
         for k, t in enumerate(changes):
             if not t.is_zero:
-                yield self.derivatives(own, [*more[:k], t, *more[k + 1 :]])
+                yield self.derivatives(own, [*more[:k], t.moving, *more[k + 1 :]])
 
 
 class SweepOfKernel(Primitive):

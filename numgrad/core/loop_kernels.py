@@ -61,6 +61,7 @@ class KernelOperation(Primitive):
     """
 
     keeps_state = True
+    materializes_tangents = False
 
     def __init__(
         self,
@@ -194,9 +195,10 @@ class KernelOperation(Primitive):
     # -------------------------------------------------------------------------- the derivatives
 
     def moving(self, operands: Sequence[Any], tangents: Sequence[Any]) -> Vectors:
-        """The tangents of operands that have derivatives."""
+        """The tangents of operands that have derivatives, and move."""
         program = self.program([described(o) for o in operands])
-        places = tuple([k for k, n in enumerate(program.names) if n in program.all_inputs])
+        pairs = enumerate(zip(program.names, tangents, strict=True))
+        places = tuple([k for k, (n, t) in pairs if t is not None and n in program.all_inputs])
         return Vectors(places, tuple([tangents[k] for k in places]))
 
     def _gradient_formula(self, k: int) -> Callable[..., Any]:
@@ -246,9 +248,10 @@ class KernelOperation(Primitive):
 
     def _tangent(self, operands: tuple, tangents: tuple) -> Any:
         program = self.program([described(o) for o in operands])
-        outs = iter(
-            self.derivatives["jvp"].derivatives(operands, [self.moving(operands, tangents)])
-        )
+        moving = self.moving(operands, tangents)
+        if not moving.places:
+            return None
+        outs = iter(self.derivatives["jvp"].derivatives(operands, [moving]))
         results = tuple([next(outs) if o.dtype.kind in "fc" else None for o in program.outputs])
         return results if self.outputs else results[0]
 

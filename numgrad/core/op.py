@@ -69,6 +69,8 @@ class Op(Documented):
         Whether a call is there for the error that it may raise, also if nobody reads its result.
     materializes
         Whether gradient formulas get zeros for outputs that no gradient reached, or None.
+    materializes_tangents
+        Whether formulas of forward mode get zeros for operands without a tangent, or None.
     lowering
         Dotted name of the module that writes it as terms of a compiled function, which is imported
         when the compiler first meets it.
@@ -89,6 +91,7 @@ class Op(Documented):
     auxiliaries: tuple[str, ...] = ()
     differentiable = True
     materializes = True
+    materializes_tangents = True
     stand_ins: Mapping[str, Callable[[Any], dict[str, Any]]] = MappingProxyType({})
     """Parameters of another library's function of the name -> what stands for their values here;
     nothing, where results do not depend on them."""

@@ -149,7 +149,9 @@ class DerivativeProgram:
         self._gradients: dict[tuple[str, ...], Text] = {}
         self._backwards: dict[tuple[tuple[str, ...], bool], Backward] = {}
         self._splits: dict[tuple[str, ...], SplitProgram | None] = {}
-        self._tangents: dict[Text, tuple[Text, KernelFunction]] = {}
+        self._tangents: dict[tuple[str, ...], Text] = {}
+        self._seconds: dict[tuple[Text, tuple[str, ...]], Text] = {}
+        self._read_texts: dict[Text, KernelFunction] = {}
 
     def _read(
         self, scope: Scope, kinds: Sequence[Kind], written: WrittenParameters
@@ -195,11 +197,14 @@ class DerivativeProgram:
             "forward", forward_text(self.function, self.operations), (), self.function
         )
 
-    @cached_property
-    def tangent(self) -> Text:
-        """The function with its tangents."""
-        source = tangent_text(self.function, self.operations)
-        return self._text("tangent", source, self._with_derivatives, self.function)
+    def tangent(self, moving: tuple[str, ...]) -> Text:
+        """The function with its tangents, where those of other parameters are zero."""
+        text = self._tangents.get(moving)
+        if text is None:
+            source = tangent_text(self.function, self.operations, moving)
+            text = self._text("tangent", source, self._with_derivatives, self.function)
+            self._tangents[moving] = text
+        return text
 
     def backward(self, inputs: tuple[str, ...], *, fuses: bool = True) -> Backward:
         """The backward sweep, for these parameters, with fused loops or with none."""
@@ -253,25 +258,30 @@ class DerivativeProgram:
             self._gradients[inputs] = text
         return text
 
-    def tangent_of(self, text: Text) -> tuple[Text, KernelFunction]:
-        """The tangents of a text, which is read as users' functions are."""
-        known = self._tangents.get(text)
-        if known is None:
+    def read_text(self, text: Text) -> KernelFunction:
+        """A text, read as users' functions are."""
+        read = self._read_texts.get(text)
+        if read is None:
             space: dict[str, Any] = {"growing": growing, "grow": grow}
             space |= self.operations.namespace(self.operations.with_definitions(text.plain))
             exec(text.plain, space)
             function = space["kernel"]
             setattr(function, TEXT, text.plain)
             names = text.plain.partition("(")[2].partition(")")[0].split(", ")
-            scope = scope_of(function)
             written = WrittenParameters(
                 tuple([n for n, (_, rank) in zip(names, text.kinds, strict=True) if rank])
             )
-            read = self._read(scope, text.kinds, written)
-            source = tangent_text(read, self.operations)
-            names = [*differentiable_arrays(read), *differentiable_numbers(read)]
-            known = self._text("second", source, names, read), read
-            self._tangents[text] = known
+            read = self._read_texts[text] = self._read(scope_of(function), text.kinds, written)
+        return read
+
+    def tangent_of(self, text: Text, moving: tuple[str, ...]) -> Text:
+        """The tangents of a text, where those of other parameters of it are zero."""
+        known = self._seconds.get((text, moving))
+        if known is None:
+            read = self.read_text(text)
+            source = tangent_text(read, self.operations, moving)
+            known = self._text("second", source, with_derivatives(read), read)
+            self._seconds[text, moving] = known
         return known
 
     def source(self, word: str) -> str:
@@ -279,7 +289,7 @@ class DerivativeProgram:
         if word == "forward":
             return self.forward.source
         if word == "tangent":
-            return self.tangent.source
+            return self.tangent(self.all_inputs).source
         if word == "backward":
             return self.gradient(self.all_inputs).source
         if word in ("augmented", "reverse"):
@@ -299,7 +309,7 @@ class DerivativeProgram:
         """List the values that the gradient keeps and the loops that run again."""
         texts = {
             "function": self.forward,
-            "tangents": self.tangent,
+            "tangents": self.tangent(self.all_inputs),
             "gradient": self.gradient(self.all_inputs),
         }
         backward = self.backward(self.all_inputs)
@@ -401,9 +411,11 @@ class DerivativeProgram:
         results = self._results(given)
         arrays = {**given, **results}
         bars = self._cotangents(arrays, seeds)
-        along = [self._dots(arrays, t) for t in directions]
+        along = [self._dots(arrays, t, self._moving(t)) for t in directions]
         if changes is not None:
-            along[-1] |= _renamed(self._cotangents(arrays, changes))
+            arrived = [o.array for o, v in zip(self.outputs, changes, strict=True) if v is not None]
+            changed = self._cotangents(arrays, changes)
+            along[-1] |= _renamed({n: v for n, v in changed.items() if n in arrived})
         bars = self._run_along(self.gradient(inputs), given, results, bars, along)
         return self._gradients_of(bars, inputs)
 
@@ -418,16 +430,18 @@ class DerivativeProgram:
         """Run a text that takes ``derivatives``, which it overwrites, with tangents of tangents.
 
         ``along`` has the tangents of parameters ``x``, and of derivatives, called ``x'``, for each
-        level; others are zero. Returns what the derivatives become, along all levels.
+        level; others do not move. Returns what the derivatives become, along all levels.
         """
         names: list[Any] = [*parameters(self.function), *_renamed(derivatives)]
         values = [*self._first(given, results), *derivatives.values()]
         for level, tangents in enumerate(along):
-            text, read = self.tangent_of(text)
+            read = self.read_text(text)
             own = dict(zip(read.parameters, zip(names, values, strict=True), strict=True))
             values += read.constants.values()
             names += read.constants
-            for n in (*differentiable_arrays(read), *differentiable_numbers(read)):
+            derivable = with_derivatives(read)
+            text = self.tangent_of(text, tuple([n for n in derivable if own[n][0] in tangents]))
+            for n in derivable:
                 name, value = own[n]
                 zero = np.zeros_like(value) if n in read.arrays else read.dtypes[n].type(0)
                 values.append(tangents.get(name, zero))
@@ -563,10 +577,10 @@ class DerivativeProgram:
         given = self._given(arguments)
         results = self._results(given)
         arrays = {**given, **results}
-        first, *along = [self._dots(arrays, t) for t in directions]
-        return self._tangents_of_outputs(
-            self._run_along(self.tangent, given, results, first, along)
-        )
+        first, *others = directions
+        text, dots = self.tangent(self._moving(first)), self._dots(arrays, first)
+        along = [self._dots(arrays, t, self._moving(t)) for t in others]
+        return self._tangents_of_outputs(self._run_along(text, given, results, dots, along))
 
     def _tangents_of_outputs(self, dots: Mapping[str, Any]) -> list[np.ndarray | None]:
         return [
@@ -578,16 +592,25 @@ class DerivativeProgram:
             for o in self.outputs
         ]
 
-    def _dots(self, arrays: Mapping[str, Any], tangents: Sequence[Any]) -> dict[str, Any]:
+    def _moving(self, tangents: Sequence[Any]) -> tuple[str, ...]:
+        """The parameters that have a tangent."""
+        pairs = zip(self.names, tangents, strict=True)
+        return tuple([n for n, t in pairs if t is not None and n in self.all_inputs])
+
+    def _dots(
+        self, arrays: Mapping[str, Any], tangents: Sequence[Any], names: Sequence[str] | None = None
+    ) -> dict[str, Any]:
+        """Tangents of arrays and numbers, of all if not of some; zero where there is none."""
         by_name = dict(zip(self.names, tangents, strict=True))
         out: dict[str, Any] = {}
-        for name in differentiable_arrays(self.function):
+        for name in self._with_derivatives if names is None else names:
+            tangent = by_name.get(name)
+            if name not in self.function.arrays:
+                out[name] = self.function.dtypes[name].type(0) if tangent is None else tangent
+                continue
             out[name] = np.zeros_like(arrays[name])
-            if by_name.get(name) is not None:
-                out[name][...] = by_name[name]
-        for name in differentiable_numbers(self.function):
-            value = by_name[name]
-            out[name] = self.function.dtypes[name].type(0) if value is None else value
+            if tangent is not None:
+                out[name][...] = tangent
         return out
 
 

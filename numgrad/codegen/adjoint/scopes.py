@@ -5,8 +5,8 @@ Note [Captured values]
 What a kernel reads from outside, of itself and of functions that it calls, is read once, when it is
 first called, and arrays are copied: every later specialisation, derivative and batch has the same
 values. So globals, enclosed variables, attributes and the texts of functions are looked up by
-``Captures`` alone, whatever the dtypes. A first call that is refused settles nothing. A kernel in a
-kernel has its own values, as it has where it is called by itself.
+``CapturedValues`` alone, whatever the dtypes. A first call that is refused settles nothing. A
+kernel in a kernel has its own values, as it has where it is called by itself.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Scope:
     lengths: tuple[str, ...] = ()
     _names: dict[str, Any] | None = None
     _defaults: dict[str, Any] | None = None
-    _captures: Captures | None = None
+    _captures: CapturedValues | None = None
 
     @property
     def name(self) -> str:
@@ -64,16 +64,16 @@ class Scope:
         return self._names
 
     @property
-    def captures(self) -> Captures:
+    def captures(self) -> CapturedValues:
         """What the function reads from outside; that of functions that a kernel calls is its."""
         if self._captures is None:
-            self._captures = Captures()
+            self._captures = CapturedValues()
         return self._captures
 
     def capture(self) -> None:
         """Read what is outside, unless a program was made of it."""
         if self._captures is None or self._captures.is_open:
-            self._captures = captures = Captures()
+            self._captures = captures = CapturedValues()
             captures.is_open = False  # for kernels that call each other
             try:
                 captures.read(self)
@@ -111,7 +111,7 @@ class Scope:
         return f"line {line} of {self.file}" if self.file else f"line {line}"
 
 
-class Captures:
+class CapturedValues:
     """The values that a kernel reads from outside: Note [Captured values].
 
     Attributes
@@ -125,7 +125,7 @@ class Captures:
         self._values: dict[int, tuple[Any, Any]] = {}
         self._attributes: dict[tuple[int, str], tuple[Any, Any]] = {}
         self._scopes: dict[Any, Scope] = {}
-        self._kernels: list[Captures] = []
+        self._kernels: list[CapturedValues] = []
 
     def settle(self) -> None:
         """Keep the values from now on, those of kernels that are called too."""

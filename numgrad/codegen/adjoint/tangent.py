@@ -191,11 +191,17 @@ class Forward:
         return lines + self._both([c.out for c in s.carried], [c.name for c in s.carried])
 
 
-def tangent_text(function: KernelFunction, operations: Operations) -> str:
-    """The function with its tangents: Note [Arguments of texts] in ``sweeps``."""
-    inputs = [n for n in differentiable_arrays(function) if n not in function.results]
-    inputs += differentiable_numbers(function)
-    forward = Forward(function, operations, inputs)
-    names = [dot(n) for n in (*differentiable_arrays(function), *differentiable_numbers(function))]
+def tangent_text(
+    function: KernelFunction, operations: Operations, moving: Sequence[str] | None = None
+) -> str:
+    """The function with its tangents: Note [Arguments of texts] in ``sweeps``.
+
+    ``moving`` are the parameters whose tangents are not zero, all if None: an operand that does not
+    move adds nothing, be its partial derivative finite or not.
+    """
+    names = [*differentiable_arrays(function), *differentiable_numbers(function)]
+    if moving is None:
+        moving = [n for n in names if n not in function.results]
+    forward = Forward(function, operations, moving)
     lines = forward.lines(function.body)
-    return definition(function, [*parameters(function), *names], lines)
+    return definition(function, [*parameters(function), *map(dot, names)], lines)
