@@ -483,7 +483,8 @@ def kernel(
     ``NUMGRAD_BOUNDSCHECK=1`` in the environment has each compared, and raises ``IndexError``. A
     name that no path assigns is NaN, or 0 if it is an integer. Integers divided by 0 give 0.
     An axis of length 1 is repeated where it is written so, as in ``x[:, None]``, not where an
-    argument has that length. Values from outside of the function are those of the first call.
+    argument has that length. Values from outside, and functions that are called, are read once, at
+    the first call: derivatives, batches and other dtypes have the same.
 
     A call that is recorded holds until its backward what that reads of it: values of iterations
     that cannot be computed again, local arrays, and the outputs if these are overwritten arrays

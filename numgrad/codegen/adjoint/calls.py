@@ -17,7 +17,7 @@ from numgrad.codegen.adjoint.array_functions import OF_NUMBERS, logarithm
 from numgrad.codegen.adjoint.emission import SCALARS
 from numgrad.codegen.adjoint.operations import ScalarFunction
 from numgrad.codegen.adjoint.representation import COMPLEX128, Block, Define, Ensure, Expression
-from numgrad.codegen.adjoint.scopes import plain_function, scope_of
+from numgrad.codegen.adjoint.scopes import plain_function
 from numgrad.codegen.adjoint.values import (
     Items,
     LocalFunction,
@@ -127,7 +127,7 @@ class CallReader(ArrayCallReader):
         self, node: ast.Call, target: Any, arguments: Sequence[Any], options: dict[str, Any]
     ) -> list[Any]:
         """Arguments in their order, with keywords and defaults."""
-        scope = scope_of(getattr(target, "__kernel__", None) or target)
+        scope = self.scopes[-1].captures.scope_of(target)
         names = scope.parameters
         positional = len(names) - len(scope.tree.args.kwonlyargs)
         made = getattr(getattr(target, "definition", None), "written", None)

@@ -228,6 +228,7 @@ class IndexReader(ArrayEmitter):
 
     def fill_selected(self, selection: Selection, content: Any, node: Any) -> None:
         """Assign to the chosen elements, in their order."""
+        selection = self._apart_from_indices(selection, node)
         view, mask = selection.view, selection.mask
         if mask is not None:
             if isinstance(content, SCALARS) and mask.ndim == view.ndim:
@@ -249,6 +250,18 @@ class IndexReader(ArrayEmitter):
         target, place = self._chosen(selection, places)
         self.store(target.array, target.at(place), self.element(content, places), node)
         self.block = before
+
+    def _apart_from_indices(self, selection: Selection, node: Any) -> Selection:
+        """A selection that an assignment to it does not change: its indices are of other arrays."""
+        target = selection.view.array
+        if all(a.array != target for a in selection.indices):
+            return selection
+        own = [
+            self.stored(self.elements(a), node) if a.array == target else a
+            for a in selection.indices
+        ]
+        mask = None if selection.mask is None else own[0]
+        return selection._replace(indices=tuple(own), mask=mask)
 
     # --------------------------------------------------------------------------------- one axis
 

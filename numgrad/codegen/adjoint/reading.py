@@ -31,7 +31,6 @@ from numgrad.codegen.adjoint.scopes import (
     check_statements,
     is_docstring,
     rotated_names,
-    scope_of,
 )
 from numgrad.codegen.adjoint.sharing import stale_copy
 from numgrad.codegen.adjoint.statements import NoTurns
@@ -221,7 +220,7 @@ class FunctionReader(LoopReader):
         scope.refuse(store.line or 1, f"{what}, and one of them is overwritten", remedy)
 
     def inline(self, node: Any, function: Any, arguments: Sequence[Any]) -> Any:
-        scope = scope_of(getattr(function, "__kernel__", None) or function)
+        scope = self.scopes[-1].captures.scope_of(function)
         if any(s.function is scope.function for s in self.scopes):
             self.refuse(node, f"{scope.name} calls itself", "write the recursion as a loop")
         if len(self.scopes) > _DEEPEST:

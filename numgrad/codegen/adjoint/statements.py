@@ -49,6 +49,9 @@ from numgrad.codegen.adjoint.values import (
 from numgrad.codegen.native.syntax import read_first
 from numgrad.errors import NumgradAssertionError
 
+_ASSIGNED = "="
+"""Where names are kept: the value of an assignment to several targets while it is read."""
+
 
 class ReadAgain(Exception):
     """A loop is read again: a name is of another dtype, not bounded from below, or an array.
@@ -173,10 +176,19 @@ class StatementReader(CallReader):
 
     def _do_Assign(self, node: ast.Assign, env: dict[str, Any]) -> None:
         value = self.value(node.value, env)
+        if len(node.targets) > 1 and not isinstance(node.targets[0], ast.Name):
+            value = env[_ASSIGNED] = self._in_memory(value, node)
         for target in node.targets:
             self.assign(target, value, env, node)
             if isinstance(target, ast.Name):  # which may have named it
                 value = env[target.id]
+        env.pop(_ASSIGNED, None)
+
+    def _in_memory(self, value: Any, node: Any) -> Any:
+        """A value of several targets, whose arrays are computed once, before the first of them."""
+        if isinstance(value, Items):
+            return type(value)(self._in_memory(v, node) for v in value)
+        return self.as_view(value, node) if isinstance(value, Made | ArrayExpression) else value
 
     def assign(self, target: ast.expr, value: Any, env: dict[str, Any], node: Any) -> None:
         if isinstance(target, ast.Tuple | ast.List):
@@ -254,11 +266,6 @@ class StatementReader(CallReader):
         if isinstance(value, Made):
             value = self.allocated("part", value, node)
         if view.ndim:
-            if isinstance(value, Items):
-                for k, item in enumerate(value):
-                    rest = [IndexSpan(0, n) for n in view.shape[1:]]
-                    self._put(view.part([k, *rest]), item, node)
-                return
             self.fill(view, value, node)
             return
         if not isinstance(value, SCALARS):

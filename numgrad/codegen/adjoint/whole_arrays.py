@@ -249,10 +249,12 @@ class ArrayEmitter(StatementEmitter):
 
     def fill(self, view: ArrayView, content: Any, node: Any) -> None:
         """``view[...] = content``, by loops."""
-        if isinstance(content, Items):
+        if isinstance(content, Items) and self._matches(view, content, node):
             for k, item in enumerate(content):
                 self.fill(view.part([k, *[IndexSpan(0, n) for n in view.shape[1:]]]), item, node)
             return
+        if isinstance(content, Items):
+            content = self.made_of(content)
         if isinstance(content, Made):
             content = self.allocated("part", content, node)
         reads = content.reads if isinstance(content, ArrayExpression) else set()
@@ -272,6 +274,17 @@ class ArrayEmitter(StatementEmitter):
             places.append(self.open_loop(length).variable)
         self.store(view.array, view.at(places), self.element(content, places), node)
         self.block = before
+
+    def _matches(self, view: ArrayView, items: Items, node: Any) -> bool:
+        """Whether a view has a place for each of its items, none of which is broadcast."""
+        shape = self.made_of(items).shape
+        if shape == view.shape:
+            return True
+        equal = Expression("==", (view.shape[0], len(items)))
+        if len(shape) != view.ndim or len(items) == 1 or not self.is_checked_by_calls(equal):
+            return False
+        self.check_lengths(view.shape[0], len(items), node)
+        return True
 
     def open_loop(self, length: Value, stem: str = "k") -> KernelLoop:
         """Begin a loop over a length; what follows is its body."""

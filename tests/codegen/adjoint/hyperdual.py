@@ -24,13 +24,16 @@ from scipy import special
 
 
 class Margin:
-    """The smallest distance from a jump or kink that any run since `start` came to."""
+    """The smallest distance from a jump or kink that any run since `start` came to.
+
+    In `single` precision constants that are equal here, as 0.3 and the element set to it, are near.
+    """
 
     def __init__(self):
         self.start()
 
-    def start(self):
-        self.least = math.inf
+    def start(self, single=False):
+        self.least, self.single = math.inf, single
 
     def note(self, distance, scale=1.0):
         self.least = min(self.least, abs(distance) / max(1.0, abs(scale)))
@@ -164,7 +167,8 @@ class HyperDual:
 
     def _difference(self, other):
         a, b = self.value, parts(other)[0]
-        if a != b or self.active or (isinstance(other, HyperDual) and other.active):
+        rounded = margin.single and a != np.float32(a)
+        if a != b or rounded or self.active or (isinstance(other, HyperDual) and other.active):
             margin.note(a - b, max(abs(a), abs(b)) if math.isfinite(abs(a) + abs(b)) else 1.0)
         return a, b
 
@@ -578,7 +582,7 @@ def run(
                 at += 1
             out[index] = HyperDual(array[index].item(), unit, along[index].item(), 0.0)
         values.append(out if isinstance(argument, np.ndarray) else out[()])
-    margin.start()
+    margin.start(any(getattr(a, "dtype", None) in (np.float32, np.complex64) for a in arguments))
     given = list(values)
     back = _exact(function, {})(*values)
     nearest = margin.least
