@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import cmath
 import inspect
 import math
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from numgrad.codegen.adjoint.array_calls import CASTS, ArrayCallReader, is_array
 from numgrad.codegen.adjoint.array_functions import OF_NUMBERS, logarithm
 from numgrad.codegen.adjoint.emission import SCALARS
 from numgrad.codegen.adjoint.operations import ScalarFunction
-from numgrad.codegen.adjoint.representation import Block, Define, Ensure, Expression
+from numgrad.codegen.adjoint.representation import COMPLEX128, Block, Define, Ensure, Expression
 from numgrad.codegen.adjoint.scopes import plain_function
 from numgrad.codegen.adjoint.values import (
     Items,
@@ -101,7 +102,9 @@ class CallReader(ArrayCallReader):
             self.refuse(node, "range outside of a for", "loop over it")
         if target is divmod and len(arguments) == 2:
             return Items(self.binary(node, op, *arguments) for op in (ast.FloorDiv(), ast.Mod()))
-        if target is math.log and len(arguments) == 2:
+        if target in (math.log, cmath.log) and len(arguments) == 2:
+            if target is cmath.log:
+                arguments = [self.cast(a, COMPLEX128) for a in arguments]
             return self.inline(node, logarithm, arguments)
         return self.scalar_call(node, target, name, arguments)
 
@@ -149,8 +152,10 @@ class CallReader(ArrayCallReader):
             return self.compared(_COMPARED[name], *arguments)
         if name.startswith("logical_") and isinstance(target, np.ufunc):
             return self._logical(name.removeprefix("logical_"), arguments)
-        kinds = {self.dtype_of(a).kind for a in arguments}
         module = (getattr(target, "__module__", "") or "").partition(".")[0]
+        if module == "cmath":  # of a negative real number as well
+            arguments = [self.cast(a, COMPLEX128) for a in arguments]
+        kinds = {self.dtype_of(a).kind for a in arguments}
         whole = not kinds & set("fc")
         if target is pow and len(arguments) == 2:
             return self.arithmetic(node, ast.Pow(), *arguments)

@@ -186,7 +186,7 @@ class FunctionReader(LoopReader):
             else:
                 scalars.add(name)
                 self.arrays[name] = KernelArray(name, self.dtype_of(value), 1, "result", None, (1,))
-                self.store(name, (0,), value)
+                self.store(name, (0,), value, scope.tree)
         return results, scalars
 
     def _used_arrays(self, results: Sequence[str]) -> dict[str, KernelArray]:
