@@ -115,7 +115,7 @@ class KernelOperation(Primitive):
         def checked(*args: Any, **params: Any) -> Any:
             if len(args) > most:
                 raise NumgradTypeError(
-                    f"{self.__name__}: takes {most} arguments by position; got {len(args)}; give "
+                    f"{self.__name__}: {len(args)} arguments by position, of {most}; give "
                     f"{', '.join(by_name)} by name"
                 )
             return enter(*args, **params)

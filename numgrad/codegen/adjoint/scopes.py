@@ -150,6 +150,7 @@ class CapturedValues:
     def value(self, value: Any) -> Any:
         """A value as it is kept: a copy of an array, a number for one without axes."""
         if id(value) not in self._values:
+            self._values[id(value)] = value, value  # a list may contain itself
             kept = value
             if isinstance(value, np.ndarray):
                 kept = np.array(value, order="C") if value.ndim else value[()]

@@ -1,5 +1,6 @@
 """What kernels capture is read once, when they are first called."""
 
+import logging
 import types
 
 import numpy as np
@@ -174,3 +175,49 @@ def test_an_array_without_axes_is_a_number():
     assert ng.grad(amplified)(2.0) == 12.0
     gain[...] = 4.0
     assert amplified(2) == 12.0
+
+
+def test_values_inside_others_are_those_of_the_first_call():
+    inner = types.SimpleNamespace(rates=[1.0, [2.0]], row=np.array([3.0]))
+    outer, functions = types.SimpleNamespace(inner=inner, f=factor), (times_row, factor)
+
+    def helped(given, x):
+        return given.inner.row[0] * x
+
+    @ng.kernel
+    def total(x):
+        rate = outer.inner.rates[1][0]
+        return rate * x + helped(outer, x) + outer.f(x) + functions[1](x)
+
+    assert total(1.0) == 9.0
+    inner.rates[1][0], inner.row[0], outer.f, functions = 7.0, 7.0, None, None
+    assert total(1) == 9.0
+    assert ng.grad(total)(1.0) == 9.0
+
+
+def test_a_list_that_contains_itself():
+    endless = [1.0]
+    endless.append(endless)
+
+    @ng.kernel
+    def first(x):
+        return endless[0] * x
+
+    with pytest.raises(ng.errors.NumgradKernelError, match="nested too deep"):
+        first(1.0)
+
+
+def test_a_function_that_cannot_be_read_is_refused_where_it_is_called():
+    verbose = False
+
+    @ng.kernel
+    def logged(x):
+        if verbose:
+            logging.info(x)
+        return 2.0 * x
+
+    assert logged(2.0) == 4.0
+    verbose = True
+    assert logged(2) == 4.0
+    with pytest.raises(ng.errors.NumgradKernelError, match="info"):
+        ng.kernel(logged.__wrapped__)(2.0)
