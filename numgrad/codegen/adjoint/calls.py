@@ -131,9 +131,10 @@ class CallReader(ArrayCallReader):
         """Arguments in their order, with keywords and defaults."""
         scope = self.scopes[-1].captures.scope_of(target)
         names = scope.parameters
-        positional = len(names) - len(scope.tree.args.kwonlyargs)
         made = getattr(getattr(target, "definition", None), "written", None)
         passed = [n for n in names if made is None or n not in made.made]
+        by_name = {a.arg for a in scope.tree.args.kwonlyargs}
+        positional = len([n for n in passed if n not in by_name])
         given = dict(zip(passed, arguments, strict=False)) | options
         for name, value in scope.defaults.items():
             given.setdefault(name, self.constant(name, value, node))
