@@ -93,6 +93,8 @@ class CallReader(ArrayCallReader):
         if options:
             self.refuse(node, f"keywords in {ast.unparse(node)}", "give them by position")
         if target is len:
+            if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
+                return len(node.args[0].value)
             if isinstance(arguments[0], Items):
                 return len(arguments[0])
             if not is_array(arguments[0]):

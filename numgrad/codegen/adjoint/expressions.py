@@ -36,7 +36,7 @@ from numgrad.codegen.dtypes import BOOL, FLOAT64, INT64, KERNEL_DTYPES
 
 BINARY = {
     ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide",
-    ast.Pow: "power", ast.Mod: "remainder", ast.FloorDiv: "floor_divide",
+    ast.Pow: "power", ast.Mod: "remainder", ast.FloorDiv: "floor_quotient",
 }  # fmt: skip
 _INTEGER = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",

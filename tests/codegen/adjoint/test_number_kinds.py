@@ -125,3 +125,81 @@ def test_elements_and_parts_that_numpy_casts_are_cast():
         return o
 
     np.testing.assert_array_equal(ng.kernel(f)(1.7), f(1.7))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_quotients_rounded_down_are_numpys(dtype):
+    """Of zeros of either sign, infinities, NaN and numbers of any size."""
+
+    @ng.kernel
+    def f(a, b):
+        o = np.zeros_like(a)
+        for i in range(len(a)):
+            o[i] = a[i] // b[i]
+        return o, np.floor_divide(a, b)
+
+    values = [0.0, 1.0, 2.5, 7.0, 1e-30, 1e30, 0.1, np.inf]
+    values = np.array([*values, *np.negative(values), np.nan], dtype)
+    a, b = (x.ravel() for x in np.meshgrid(values, values))
+    with np.errstate(all="ignore"):
+        truth = np.floor_divide(a, b)
+    for own in f(a, b):
+        np.testing.assert_array_equal(own, truth)
+        np.testing.assert_array_equal(np.signbit(own)[truth == 0], np.signbit(truth)[truth == 0])
+
+
+def test_quotients_rounded_down_of_numbers():
+    @ng.kernel
+    def f(a, b):
+        return a // b, divmod(a, b)[0] + a * b
+
+    assert f(1.0, -np.inf)[0] == 1.0 // -np.inf == -1.0
+    assert np.isnan(f(np.inf, 1.0)[0])
+    assert ng.grad(lambda a: f(a, 3.0)[1])(7.5) == 3.0
+    assert ng.jvp(lambda a: f(a, 3.0)[1], (7.5,), (1.0,))[1] == 3.0
+
+
+def strided(x, k):
+    s = 0.0
+    for i in range(0, len(x), k):
+        s += x[i]
+    return s
+
+
+def strided_ever_closer(x, n):
+    s, k = 0.0, 3
+    for _ in range(n):
+        for i in range(0, len(x), k):
+            s += x[i]
+        k -= 1
+    return s
+
+
+def test_steps_of_zero_raise():
+    x = np.arange(6.0)
+    one, other = ng.kernel(strided), ng.kernel(strided_ever_closer)
+    assert one(x, 2) == strided(x, 2)
+    assert one(x, -1) == 0
+    assert other(x, 3) == strided_ever_closer(x, 3)
+    for call in (one, ng.grad(one)):
+        with pytest.raises(ValueError, match="step is zero, line"):
+            call(x, 0)
+    for call in (other, ng.grad(other)):
+        with pytest.raises(ValueError, match="step is zero, line"):
+            call(x, 4)
+
+    def constant(x):
+        for _ in range(0, 3, 0):
+            x += 1
+        return x
+
+    with pytest.raises(ng.errors.NumgradKernelError, match="is zero, line"):
+        ng.kernel(constant)(1.0)
+
+
+def test_the_length_of_a_text():
+    @ng.kernel
+    def f(x):
+        return x * len("abc")
+
+    assert f(2.0) == 6.0
