@@ -138,6 +138,7 @@ class KernelDerivative(Primitive):
 
     def results_of(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[tuple, tuple]:
         own, more = self._parted(args, params)
+        self.kernel.check_overlaps(own)
         return tuple(self.computed(self.kernel.program(own), plain(own), more, params)), ()
 
     def _shapes(self, *metas: Any, **params: Any) -> Any:

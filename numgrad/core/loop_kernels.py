@@ -103,6 +103,27 @@ class KernelOperation(Primitive):
         return _find_kernel, own
 
     @property
+    def entry(self) -> Callable[..., Any]:
+        """The function behind a call, which takes no keyword-only parameter by position."""
+        is_new, enter = not self.entered, super().entry
+        by_name = [a.arg for a in self.definition.scope.tree.args.kwonlyargs]
+        by_name = [name for name in self.definition.parameters if name in by_name]
+        if not (is_new and by_name):
+            return enter
+        most = len(self.definition.parameters) - len(by_name)
+
+        def checked(*args: Any, **params: Any) -> Any:
+            if len(args) > most:
+                raise NumgradTypeError(
+                    f"{self.__name__}: {len(args)} arguments by position, of {most}; give "
+                    f"{', '.join(by_name)} by name"
+                )
+            return enter(*args, **params)
+
+        self.enter_by(checked)
+        return checked
+
+    @property
     def __wrapped__(self) -> Callable[..., Any]:
         """The user's function."""
         return self.__kernel__
@@ -125,6 +146,11 @@ class KernelOperation(Primitive):
                 array = value if isinstance(value, np.ndarray) else np.asarray(value)
             except ValueError as error:
                 raise NumgradTypeError(f"{self.__name__}: {name} is no array: {error}") from error
+            if value is None:
+                raise NumgradTypeError(
+                    f"{self.__name__}: {name} is None; pass an array or number that changes "
+                    "nothing, such as np.ones(n), or write a kernel without it"
+                )
             if array.dtype.kind not in "biufc":
                 raise NumgradTypeError(
                     f"{self.__name__}: {name} is {type(value).__name__} of dtype {array.dtype}; "
@@ -166,15 +192,14 @@ class KernelOperation(Primitive):
     def check_overlaps(self, arrays: Sequence[np.ndarray]) -> None:
         """Raise if an argument that is overwritten shares memory with another one."""
         parameters = self.definition.parameters
-        for name in parameters:
+        for own, name in enumerate(parameters):
             if name not in self.definition.written.names:
                 continue
-            own = parameters.index(name)
-            for other, array in enumerate(arrays):
-                if other != own and _overlap(arrays[own], array):
+            for other, array in zip(parameters, arrays, strict=False):
+                if other != name and _overlap(arrays[own], array):
                     raise NumgradValueError(
-                        f"{self.__name__}: {parameters[other]} overlaps in memory with {name}, "
-                        "which is overwritten; pass a copy of one of them"
+                        f"{self.__name__}: {other} may share elements with {name}, which is "
+                        f"overwritten; pass {other}.copy()"
                     )
 
     def result_metas(self, *metas: Any) -> Any:
@@ -483,7 +508,8 @@ def kernel(
     ``NUMGRAD_BOUNDSCHECK=1`` in the environment has each compared, and raises ``IndexError``. A
     name that no path assigns is NaN, or 0 if it is an integer. Integers divided by 0 give 0.
     An axis of length 1 is repeated where it is written so, as in ``x[:, None]``, not where an
-    argument has that length. Values from outside of the function are those of the first call.
+    argument has that length. Values from outside, and functions that are called, are read once, at
+    the first call: derivatives, batches and other dtypes have the same.
 
     A call that is recorded holds until its backward what that reads of it: values of iterations
     that cannot be computed again, local arrays, and the outputs if these are overwritten arrays

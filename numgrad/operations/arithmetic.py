@@ -330,6 +330,21 @@ floor_divide.vjp(a=lambda: 0, b=lambda: 0)
 floor_divide.kink(a=([5.0, 6.0], [0, 0]), b=([3.0, 3.0], [0, 0]))
 
 
+@elementwise(
+    ref=lambda a, b: np.floor_divide(a, b), internal=True, method=False, domain=(0.5, 9.0),
+    real_only=True,
+)  # fmt: skip
+def floor_quotient(a, b):
+    """Largest integer not above the quotient, of infinities as Python and NumPy have it."""
+    limit = np.floor_divide(a, b)
+    below = np.where(np.isinf(b) & ((a < 0) != (b < 0)) & (a != 0) & (limit == 0), -1, limit)
+    return np.where(np.isinf(a) & (b != 0), np.nan, below)
+
+
+floor_quotient.vjp(a=lambda: 0, b=lambda: 0)
+floor_quotient.kink(a=([5.0, 6.0], [0, 0]), b=([3.0, 3.0], [0, 0]))
+
+
 @elementwise(ref=np.remainder, dunder="mod", aliases=("mod",), domain=(0.5, 9.0), real_only=True)
 def remainder(a, b):
     """Remainder of the quotient rounded down; it has the sign of the divisor.

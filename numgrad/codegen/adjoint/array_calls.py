@@ -585,10 +585,14 @@ class ArrayCallReader(ExpressionReader):
         dtype = CASTS[name]
         if len(arguments) == 2 and dtype.kind == "c":
             part = np.dtype(f"f{dtype.itemsize // 2}")
+            for a in arguments:
+                self.check_real(self.element_dtype(a), part, node)
             if all(isinstance(a, NUMBERS) for a in arguments):
                 return complex(*arguments)
             return self.defined("from_parts", [self.cast(a, part) for a in arguments], dtype)
         value = arguments[0] if len(arguments) == 1 else None
+        if isinstance(value, (*SCALARS, ArrayView, ArrayExpression)):
+            self.check_real(self.element_dtype(value), dtype, node)
         if isinstance(value, ArrayView | ArrayExpression):
             return self.by_elements(lambda x: self.cast(x, dtype), [value], node)
         if not isinstance(value, SCALARS):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import cmath
 import inspect
 import math
 from collections.abc import Sequence
@@ -15,8 +16,8 @@ from numgrad.codegen.adjoint.array_calls import CASTS, ArrayCallReader, is_array
 from numgrad.codegen.adjoint.array_functions import OF_NUMBERS, logarithm
 from numgrad.codegen.adjoint.emission import SCALARS
 from numgrad.codegen.adjoint.operations import ScalarFunction
-from numgrad.codegen.adjoint.representation import Block, Define, Ensure, Expression
-from numgrad.codegen.adjoint.scopes import plain_function, scope_of
+from numgrad.codegen.adjoint.representation import COMPLEX128, Block, Define, Ensure, Expression
+from numgrad.codegen.adjoint.scopes import plain_function
 from numgrad.codegen.adjoint.values import (
     Items,
     LocalFunction,
@@ -92,6 +93,8 @@ class CallReader(ArrayCallReader):
         if options:
             self.refuse(node, f"keywords in {ast.unparse(node)}", "give them by position")
         if target is len:
+            if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
+                return len(node.args[0].value)
             if isinstance(arguments[0], Items):
                 return len(arguments[0])
             if not is_array(arguments[0]):
@@ -101,7 +104,9 @@ class CallReader(ArrayCallReader):
             self.refuse(node, "range outside of a for", "loop over it")
         if target is divmod and len(arguments) == 2:
             return Items(self.binary(node, op, *arguments) for op in (ast.FloorDiv(), ast.Mod()))
-        if target is math.log and len(arguments) == 2:
+        if target in (math.log, cmath.log) and len(arguments) == 2:
+            if target is cmath.log:
+                arguments = [self.cast(a, COMPLEX128) for a in arguments]
             return self.inline(node, logarithm, arguments)
         return self.scalar_call(node, target, name, arguments)
 
@@ -124,11 +129,12 @@ class CallReader(ArrayCallReader):
         self, node: ast.Call, target: Any, arguments: Sequence[Any], options: dict[str, Any]
     ) -> list[Any]:
         """Arguments in their order, with keywords and defaults."""
-        scope = scope_of(getattr(target, "__kernel__", None) or target)
+        scope = self.scopes[-1].captures.scope_of(target)
         names = scope.parameters
-        positional = len(names) - len(scope.tree.args.kwonlyargs)
         made = getattr(getattr(target, "definition", None), "written", None)
         passed = [n for n in names if made is None or n not in made.made]
+        by_name = {a.arg for a in scope.tree.args.kwonlyargs}
+        positional = len([n for n in passed if n not in by_name])
         given = dict(zip(passed, arguments, strict=False)) | options
         for name, value in scope.defaults.items():
             given.setdefault(name, self.constant(name, value, node))
@@ -148,8 +154,10 @@ class CallReader(ArrayCallReader):
             return self.compared(_COMPARED[name], *arguments)
         if name.startswith("logical_") and isinstance(target, np.ufunc):
             return self._logical(name.removeprefix("logical_"), arguments)
-        kinds = {self.dtype_of(a).kind for a in arguments}
         module = (getattr(target, "__module__", "") or "").partition(".")[0]
+        if module == "cmath":  # of a negative real number as well
+            arguments = [self.cast(a, COMPLEX128) for a in arguments]
+        kinds = {self.dtype_of(a).kind for a in arguments}
         whole = not kinds & set("fc")
         if target is pow and len(arguments) == 2:
             return self.arithmetic(node, ast.Pow(), *arguments)

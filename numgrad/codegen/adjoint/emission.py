@@ -167,6 +167,15 @@ class StatementEmitter:
             return self.truth(value)
         return self.defined("cast", [value], dtype)
 
+    def check_real(self, given: np.dtype, dtype: np.dtype, node: Any) -> None:
+        """Refuse a complex number where a real one is due, whose imaginary part would be lost."""
+        if given.kind == "c" and dtype.kind in "fiu" and not self.is_generated:
+            self.refuse(
+                node,
+                f"a complex number where {dtype.name} is due",
+                "take .real, or make the array of complex128",
+            )
+
     def integer(self, value: Value) -> Value:
         """A number as an integer."""
         kind = self.dtype_of(value).kind

@@ -37,7 +37,7 @@ from numgrad.errors import NumgradError
 
 BINARY = {
     ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide",
-    ast.Pow: "power", ast.Mod: "remainder", ast.FloorDiv: "floor_divide",
+    ast.Pow: "power", ast.Mod: "remainder", ast.FloorDiv: "floor_quotient",
 }  # fmt: skip
 _INTEGER = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -123,7 +123,7 @@ class ExpressionReader(IndexReader):
                     label = known
             if label not in self.constants:
                 self.captured[label] = value
-                self.constants[label] = value.copy()  # as Numba does: later changes are not seen
+                self.constants[label] = value
                 self.arrays[label] = KernelArray(label, value.dtype, value.ndim, "constant")
                 self.reserved.add(label)
             return self.whole_view(label)
@@ -205,7 +205,8 @@ class ExpressionReader(IndexReader):
                 return self._part(base, node.attr)
         elif not isinstance(base, Items) and hasattr(base, node.attr):
             label = ast.unparse(node).replace(".", "_")
-            return self.constant(label, getattr(base, node.attr), node)
+            value = self.scopes[-1].captures.attribute(base, node.attr)
+            return self.constant(label, value, node)
         self.refuse(node, f"the attribute {ast.unparse(node)}", "pass its value as an argument")
 
     def _part(self, value: Value, word: str) -> Value:

@@ -234,6 +234,7 @@ class IndexReader(ArrayEmitter):
         view, mask = selection.view, selection.mask
         if mask is not None:
             if isinstance(content, SCALARS) and mask.ndim == view.ndim:
+                self.check_real(self.dtype_of(content), self.element_dtype(view), node)
                 self.inline(node, masked_fill(mask.ndim), [view, mask, content])
                 return
             selection = Selection(view, 0, tuple(self._places_of(mask, node)))
@@ -249,7 +250,7 @@ class IndexReader(ArrayEmitter):
         for length in lengths:
             places.append(self.open_loop(length).variable)
         target, place = self._chosen(selection, places)
-        self.store(target.array, target.at(place), self.element(content, places))
+        self.store(target.array, target.at(place), self.element(content, places), node)
         self.block = before
 
     def _apart_from_indices(self, selection: Selection, node: Any) -> Selection:

@@ -111,6 +111,11 @@ class LoopReader(StatementReader):
     def _of_range(self, call: ast.Call, name: str, env: dict[str, Any]) -> LoopRange:
         bounds = [self.whole(a, env) for a in call.args]
         low, high, step = ([0, *bounds, 1] if len(bounds) == 1 else [*bounds, 1])[:3]
+        if isinstance(step, int):
+            if step == 0:
+                self.refuse(call, f"the step of {ast.unparse(call)} is zero", "give another one")
+        elif not self.is_generated and (self.lower_bound(step) or 0) < 1:
+            self.check_call(Expression("!=", (step, 0)), "a range whose step is zero", call)
 
         def set_name(k: Value, inner: dict[str, Any]) -> None:
             inner[name] = k

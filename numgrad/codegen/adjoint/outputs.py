@@ -119,6 +119,12 @@ class WrittenParameters:
     names: tuple[str, ...] = ()
     made: Mapping[str, OutputLike] = field(default_factory=dict)
 
+    @property
+    def expressions(self) -> tuple[str, ...]:
+        """The lengths that are declared as texts."""
+        lengths = [n for d in self.made.values() for n in d.shape or ()]
+        return tuple([n for n in lengths if isinstance(n, str)])
+
     @staticmethod
     def declared(kernel: str, writes: Any, parameters: Sequence[str]) -> WrittenParameters:
         """Read the option ``writes`` of a kernel with these parameters.

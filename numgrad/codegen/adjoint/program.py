@@ -80,6 +80,7 @@ class KernelDefinition:
         self._programs: dict[tuple, DerivativeProgram] = {}
         self.last: DerivativeProgram | None = None
         check_syntax(self)
+        self.scope.lengths = self.written.expressions
 
     @property
     def name(self) -> str:
@@ -145,6 +146,7 @@ class DerivativeProgram:
                     f"{definition.name}: an array of {rank} axes; kernels take arrays of up to "
                     f"{MOST_AXES}, so reshape it"
                 )
+        definition.scope.capture()
         self.kinds, self.segments = kinds, list[KernelLoop]()
         self.function = self._read(definition.scope, kinds, definition.written)
         self.names = self.function.parameters
@@ -158,6 +160,7 @@ class DerivativeProgram:
                 "what it overwrites in writes"
             )
         self.lengths = ResultLengths(self.function, self.operations)
+        definition.scope.captures.settle()
         self._gradients: dict[tuple[str, ...], Text] = {}
         self._backwards: dict[tuple[tuple[str, ...], bool], Backward] = {}
         self._splits: dict[tuple[str, ...], SplitProgram | None] = {}

@@ -31,7 +31,6 @@ from numgrad.codegen.adjoint.scopes import (
     check_statements,
     is_docstring,
     rotated_names,
-    scope_of,
 )
 from numgrad.codegen.adjoint.sharing import stale_copy
 from numgrad.codegen.adjoint.statements import NoTurns
@@ -185,7 +184,7 @@ class FunctionReader(LoopReader):
             else:
                 scalars.add(name)
                 self.arrays[name] = KernelArray(name, self.dtype_of(value), 1, "result", None, (1,))
-                self.store(name, (0,), value)
+                self.store(name, (0,), value, scope.tree)
         return results, scalars
 
     def _used_arrays(self, results: Sequence[str]) -> dict[str, KernelArray]:
@@ -219,7 +218,7 @@ class FunctionReader(LoopReader):
         scope.refuse(store.line or 1, f"{what}, and one of them is overwritten", remedy)
 
     def inline(self, node: Any, function: Any, arguments: Sequence[Any]) -> Any:
-        scope = scope_of(getattr(function, "__kernel__", None) or function)
+        scope = self.scopes[-1].captures.scope_of(function)
         if any(s.function is scope.function for s in self.scopes):
             self.refuse(node, f"{scope.name} calls itself", "write the recursion as a loop")
         if len(self.scopes) > _DEEPEST:

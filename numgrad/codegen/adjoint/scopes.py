@@ -1,4 +1,13 @@
-"""Python functions as text: their syntax, and the values that names in them stand for."""
+"""Python functions as text: their syntax, and the values that names in them stand for.
+
+Note [Captured values]
+----------------------
+What a kernel reads from outside, of itself and of functions that it calls, is read once, when it is
+first called, and arrays are copied: every later specialisation, derivative and batch has the same
+values. So globals, enclosed variables, attributes and the texts of functions are looked up by
+``CapturedValues`` alone, whatever the dtypes. A first call that is refused settles nothing. A
+kernel in a kernel has its own values, as it has where it is called by itself.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +16,12 @@ import inspect
 import textwrap
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from types import CodeType
 from typing import Any, NoReturn
+
+import numpy as np
 
 from numgrad.errors import NumgradKernelError
 
@@ -24,6 +37,8 @@ class Scope:
     ----------
     function
         The Python function; ``tree`` is its syntax, ``file`` and ``first`` where that begins.
+    lengths
+        Expressions beside the tree that are read with its names.
     """
 
     function: Callable[..., Any]
@@ -31,6 +46,10 @@ class Scope:
     file: str = ""
     first: int = 1
     rotated: dict[str, str] = field(default_factory=dict)
+    lengths: tuple[str, ...] = ()
+    _names: dict[str, Any] | None = None
+    _defaults: dict[str, Any] | None = None
+    _captures: CapturedValues | None = None
 
     @property
     def name(self) -> str:
@@ -38,8 +57,28 @@ class Scope:
 
     @property
     def names(self) -> Mapping[str, Any]:
-        """Globals and enclosed variables, as they are now."""
-        return _names_around(self.function)
+        """Globals and enclosed variables: Note [Captured values]."""
+        if self._names is None:
+            self.captures.read(self)
+        assert self._names is not None
+        return self._names
+
+    @property
+    def captures(self) -> CapturedValues:
+        """What the function reads from outside; that of functions that a kernel calls is its."""
+        if self._captures is None:
+            self._captures = CapturedValues()
+        return self._captures
+
+    def capture(self) -> None:
+        """Read what is outside, unless a program was made of it."""
+        if self._captures is None or self._captures.is_open:
+            self._captures = captures = CapturedValues()
+            captures.is_open = False  # for kernels that call each other
+            try:
+                captures.read(self)
+            finally:
+                captures.is_open = True
 
     @property
     def parameters(self) -> list[str]:
@@ -49,6 +88,8 @@ class Scope:
     @property
     def defaults(self) -> dict[str, Any]:
         """Values of parameters that need not be given."""
+        if self._defaults is not None:
+            return self._defaults
         values = self.function.__defaults__ or ()
         given = self.tree.args
         names = [a.arg for a in (*given.posonlyargs, *given.args)]
@@ -68,6 +109,117 @@ class Scope:
         """Where a node of the syntax, or a line of the text, is in the user's file."""
         line = (node if isinstance(node, int) else getattr(node, "lineno", 1)) + self.first - 1
         return f"line {line} of {self.file}" if self.file else f"line {line}"
+
+
+class CapturedValues:
+    """The values that a kernel reads from outside: Note [Captured values].
+
+    Attributes
+    ----------
+    is_open
+        Whether the next call reads them anew, as no program was made of them.
+    """
+
+    def __init__(self) -> None:
+        self.is_open = True
+        self._values: dict[int, tuple[Any, Any]] = {}
+        self._attributes: dict[tuple[int, str], tuple[Any, Any]] = {}
+        self._scopes: dict[Any, Scope] = {}
+        self._kernels: list[CapturedValues] = []
+
+    def settle(self) -> None:
+        """Keep the values from now on, those of kernels that are called too."""
+        if self.is_open:
+            self.is_open = False
+            self._values.clear()  # which holds the arrays that were copied
+            for inner in self._kernels:
+                inner.settle()
+
+    def read(self, scope: Scope) -> None:
+        """Look up all names of a function, and what it reaches by them."""
+        around, own = _names_around(scope.function), _local_names(scope.function.__code__)
+        nodes = [n for s in (*scope.tree.body, *map(ast.parse, scope.lengths)) for n in ast.walk(s)]
+        names = dict.fromkeys(n.id for n in nodes if isinstance(n, ast.Name) and n.id not in own)
+        values = scope._names = {n: self.value(around[n]) for n in names if n in around}
+        scope._defaults = None
+        scope._defaults = {n: self.value(v) for n, v in scope.defaults.items()}
+        for node in nodes:
+            if isinstance(node, ast.Attribute):
+                self._value_of(node, values)
+
+    def value(self, value: Any) -> Any:
+        """A value as it is kept: a copy of an array, a number for one without axes."""
+        if id(value) not in self._values:
+            self._values[id(value)] = value, value  # a list may contain itself
+            kept = value
+            if isinstance(value, np.ndarray):
+                kept = np.array(value, order="C") if value.ndim else value[()]
+            elif isinstance(value, tuple | list):
+                kept = (list if isinstance(value, list) else tuple)(map(self.value, value))
+            elif _is_followed(value):
+                with suppress(NumgradKernelError):  # raised where it is called
+                    self.scope_of(value)
+            self._values[id(value)] = value, kept
+        return self._values[id(value)][1]
+
+    def attribute(self, base: Any, name: str) -> Any:
+        """An attribute of a value from outside."""
+        key = id(base), name
+        if key not in self._attributes:
+            self._attributes[key] = base, self.value(getattr(base, name))
+        return self._attributes[key][1]
+
+    def scope_of(self, function: Any) -> Scope:
+        """A function or kernel that is called, to be read once more."""
+        scope = _kernel_scope(function)
+        if scope is not None:
+            if scope.captures not in (self, *self._kernels):
+                scope.capture()
+                self._kernels.append(scope.captures)
+            return replace(scope)
+        function = getattr(function, "__kernel__", None) or plain_function(function)
+        scope = self._scopes.get(function)
+        if scope is None:
+            scope = self._scopes[function] = scope_of(function)
+            scope._captures = self
+            self.read(scope)
+        return replace(scope)
+
+    def _value_of(self, node: ast.expr, values: Mapping[str, Any]) -> Any:
+        """The value of a name, or of attributes of one; None if it is not from outside."""
+        if isinstance(node, ast.Name):
+            return values.get(node.id)
+        if not isinstance(node, ast.Attribute):
+            return None
+        base = self._value_of(node.value, values)
+        if base is None or hasattr(base, "__array__") or not hasattr(base, node.attr):
+            return None
+        return self.attribute(base, node.attr)
+
+
+def _kernel_scope(value: Any) -> Scope | None:
+    scope = getattr(getattr(value, "definition", None), "scope", None)
+    return scope if isinstance(scope, Scope) else None
+
+
+def _is_followed(value: Any) -> bool:
+    """Whether a value is a kernel, or a function of users or of another library."""
+    if not callable(value) or isinstance(value, type):
+        return False
+    library = (getattr(value, "__module__", None) or "").partition(".")[0]
+    is_function = inspect.isfunction(plain_function(value))
+    return _kernel_scope(value) is not None or (
+        is_function and library not in ("numpy", "math", "numgrad")
+    )
+
+
+def _local_names(code: CodeType) -> set[str]:
+    """The names of a function that stand for nothing from outside."""
+    used, inner = set(code.co_names), [c for c in code.co_consts if isinstance(c, CodeType)]
+    for part in inner:
+        used.update(part.co_names)
+        inner += [c for c in part.co_consts if isinstance(c, CodeType)]
+    return {*code.co_varnames, *code.co_cellvars} - used
 
 
 def is_docstring(node: ast.stmt) -> bool:

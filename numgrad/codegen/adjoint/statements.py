@@ -276,7 +276,7 @@ class StatementReader(CallReader):
             return
         if not isinstance(value, SCALARS):
             self.refuse(node, f"an array assigned to an element in {ast.unparse(node)}", "use one")
-        self.store(view.array, view.at(()), value)
+        self.store(view.array, view.at(()), value, node)
 
     def _named(self, name: str, value: Any, env: dict[str, Any], node: Any) -> Any:
         """The value that a name gets."""
@@ -374,6 +374,9 @@ class StatementReader(CallReader):
                 self.refuse(node, f"an assignment to {ast.unparse(node.target)}", "use arrays")
             view = self._target(base, node.target, env)
             value = self.value(node.value, env)
+            if isinstance(view, Selection) or view.ndim:
+                own = view.view if isinstance(view, Selection) else view
+                self._check_in_place(own, value, node)
             if isinstance(view, Selection):
                 self._put(view, self.binary(node, node.op, self._taken(view, node), value), node)
                 return
@@ -388,7 +391,7 @@ class StatementReader(CallReader):
                     value = self.cast(value, dtype)
                     if isinstance(node.op, ast.Sub):
                         value = self._negated(value)
-                    self.store(view.array, view.at(()), value, add=True)
+                    self.store(view.array, view.at(()), value, node, add=True)
                     return
             old = self.load(view)
             self._put(view, self.binary(node, node.op, old, value), node)
@@ -398,11 +401,24 @@ class StatementReader(CallReader):
         load = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
         old = self.value(load, env)
         value = self.value(node.value, env)
+        if isinstance(old, ArrayView):
+            self._check_in_place(old, value, node)
         new = self.binary(node, node.op, old, value)
         if isinstance(old, ArrayView):  # the array itself changes
             self.fill(old, new, node)
             return
         self.assign(node.target, new, env, node)
+
+    def _check_in_place(self, view: ArrayView, value: Any, node: ast.AugAssign) -> None:
+        """Refuse ``a op= b`` of floats into an array that cannot hold them, as NumPy does."""
+        own = self.element_dtype(view)
+        given = value.dtype if isinstance(value, Made) else None
+        if given is None and isinstance(value, (*SCALARS, ArrayView, ArrayExpression)):
+            given = self.element_dtype(value)
+        floats = isinstance(node.op, ast.Div) or (given is not None and given.kind in "fc")
+        if own.kind in "biu" and floats:
+            self.refuse(node, f"{ast.unparse(node)} puts floats into an array of {own.name}",
+                        "make it of float64, or another array of the result")  # fmt: skip
 
     def _do_Return(self, node: ast.Return, env: dict[str, Any]) -> None:
         if node.value is None:

@@ -280,7 +280,7 @@ class ArrayEmitter(StatementEmitter):
         before, places = self.block, []
         for length in lengths:
             places.append(self.open_loop(length).variable)
-        self.store(view.array, view.at(places), self.element(content, places))
+        self.store(view.array, view.at(places), self.element(content, places), node)
         self.block = before
 
     def _matches(self, view: ArrayView, items: Items, node: Any) -> bool:
@@ -305,8 +305,11 @@ class ArrayEmitter(StatementEmitter):
         self.lowest[loop.variable] = 0
         return loop
 
-    def store(self, array: str, index: Sequence[Value], value: Value, *, add: bool = False) -> None:
+    def store(
+        self, array: str, index: Sequence[Value], value: Value, node: Any, *, add: bool = False
+    ) -> None:
         dtype = self.arrays[array].dtype
+        self.check_real(self.dtype_of(value), dtype, node)
         if dtype.kind in "fc":
             value = self.cast(value, dtype)
         elif dtype.kind == "b":

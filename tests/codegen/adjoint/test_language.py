@@ -628,6 +628,9 @@ def test_keyword_only_parameters_have_defaults():
     with plainly():
         assert [float(scaled(X)), float(scaled(X, 2, factor=3.0))] == [1.5 * X[0], 6.0 * X[0]]
         assert ng.grad(scaled)(X, factor=2.0)[0] == 6.0
+        for call in (scaled, ng.grad(scaled), ng.jit(scaled)):
+            with pytest.raises(TypeError, match=r"by position|positional"):
+                call(X, 2, 3.0)
     with pytest.raises(ng.errors.NumgradKernelError, match="b has no default"):
 
         @ng.kernel

@@ -321,8 +321,21 @@ def test_arguments_that_overlap_in_memory():
     for one, other in ((memory[:5], memory[3:8]), (memory, memory), (memory[::2], memory[:5])):
         with pytest.raises(ng.errors.NumgradValueError, match=r"overlap|share") as caught:
             k(one, other)
+        assert "y may share elements with x" in str(caught.value)
         assert "copy" in str(caught.value)
+    for transformed in (ng.jit, ng.grad, lambda f: ng.jit(ng.grad(f))):
+        with pytest.raises(ng.errors.NumgradValueError, match="y may share elements with x"):
+            transformed(lambda x: k(x, x).sum())(memory)
     np.testing.assert_array_equal(memory, np.arange(10.0))
+
+
+def test_a_default_that_is_no_number():
+    @ng.kernel
+    def weighted(x, w=None):
+        return np.sum(x if w is None else x * w)
+
+    with pytest.raises(ng.errors.NumgradTypeError, match=r"w is None.*; pass an array.* np\.ones"):
+        weighted(X)
 
 
 def test_arguments_of_which_none_is_written_may_overlap():
