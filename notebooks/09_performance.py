@@ -68,7 +68,7 @@ import numgrad as ng
 # ## GradBench
 #
 # [GradBench](https://github.com/gradbench/gradbench) compares tools for differentiation by 12 evals.
-# `python perf/gradbench --checkout PATH` runs them as [numgrad code](../perf/gradbench/README.md)
+# `python perf/gradbench --checkout PATH` runs them as numgrad code (`perf/gradbench/README.md`)
 # beside tools in C++ and JAX, and GradBench judges the results: all are valid. Ratios of CPU time on
 # one thread of an AMD EPYC (Zen 4) that other programs used too; below 1 numgrad is faster:
 #
