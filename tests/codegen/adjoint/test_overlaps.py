@@ -86,13 +86,20 @@ def test_statements(statement, truth):
 
 
 @pytest.mark.parametrize(
-    "statement",
-    ["q[q] = q[::-1]", "q[q] = 2", "q[q] += q", "q[q] += 1", "q[q[::-1]] = p", "k[k] = False"],
+    ("statement", "truth"),  # NumPy 2.2 reads some of these indices while it overwrites them
+    {
+        "q[q] = q[::-1]": "q[q.copy()] = q[::-1].copy()",
+        "q[q] = 2": "q[q.copy()] = 2",
+        "q[q] += q": "q[q.copy()] += q.copy()",
+        "q[q] += 1": "q[q.copy()] += 1",
+        "q[q[::-1]] = p": "q[q[::-1].copy()] = p.copy()",
+        "k[k] = False": "k[k.copy()] = False",
+    }.items(),
 )
-def test_indices_that_an_assignment_changes(statement):
-    f = function(statement + "\n    b[:] = b[q % 4] * k")
+def test_indices_that_an_assignment_changes(statement, truth):
+    more = "\n    b[:] = b[q % 4] * k"
     with plainly():
-        agree(ng.kernel(f), f)
+        agree(ng.kernel(function(statement + more)), function(truth + more))
 
 
 def test_items_that_do_not_fit():
