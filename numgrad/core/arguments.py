@@ -157,9 +157,11 @@ def complete(op: Any, args: tuple, params: dict[str, Any]) -> tuple[tuple, dict[
             extra = args[count:]
             names = op.positional
             if len(extra) > len(names):
-                taken = f"{count} inputs and parameters {', '.join(names)}" if names else _names(op)
+                accepted = (
+                    f"{count} inputs and parameters {', '.join(names)}" if names else _names(op)
+                )
                 raise NumgradTypeError(
-                    f"{op.__name__}: takes {taken} by position; got {len(args)} positional "
+                    f"{op.__name__}: takes {accepted} by position; got {len(args)} positional "
                     "arguments" + (f"; give {', '.join(op.params)} by name" if op.params else "")
                 )
             params = {**dict(zip(names, extra, strict=False)), **params}

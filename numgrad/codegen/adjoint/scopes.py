@@ -65,7 +65,7 @@ class Scope:
 
     @property
     def captures(self) -> CapturedValues:
-        """What the function reads from outside; that of functions that a kernel calls is its."""
+        """Values read from outside, by the function and by those that a kernel calls."""
         if self._captures is None:
             self._captures = CapturedValues()
         return self._captures
@@ -148,18 +148,18 @@ class CapturedValues:
                 self._value_of(node, values)
 
     def value(self, value: Any) -> Any:
-        """A value as it is kept: a copy of an array, a number for one without axes."""
+        """A value as it was captured: a copy of an array, a number for one without axes."""
         if id(value) not in self._values:
             self._values[id(value)] = value, value  # a list may contain itself
-            kept = value
+            copy = value
             if isinstance(value, np.ndarray):
-                kept = np.array(value, order="C") if value.ndim else value[()]
+                copy = np.array(value, order="C") if value.ndim else value[()]
             elif isinstance(value, tuple | list):
-                kept = (list if isinstance(value, list) else tuple)(map(self.value, value))
+                copy = (list if isinstance(value, list) else tuple)(map(self.value, value))
             elif _is_followed(value):
                 with suppress(NumgradKernelError):  # raised where it is called
                     self.scope_of(value)
-            self._values[id(value)] = value, kept
+            self._values[id(value)] = value, copy
         return self._values[id(value)][1]
 
     def attribute(self, base: Any, name: str) -> Any:

@@ -486,7 +486,7 @@ class StatementReader(CallReader):
     def _joining(
         self, name: str, then: Any, other: Any, sides: _Sides
     ) -> Callable[[Sequence[str]], Any]:
-        """What gives the value of a name after a branch, for the names of joined scalars."""
+        """The function that gives a name's value after a branch, of the names of joined scalars."""
         if isinstance(then, ArrayView):
             if then.same_as(other):
                 return lambda _: then

@@ -149,13 +149,13 @@ def _of_segment(node: TracedNode) -> Lines:
         return
     loop = node.params["body"].compiled if "body" in node.params else None
     if isinstance(loop, LoopProgram):
-        kept = loop.obstacle()
-        if kept is None:
+        obstacle = loop.obstacle()
+        if obstacle is None:
             yield f"segment: {node.name}{source} is a native loop"
         else:
-            line = f" ({kept.line})" if kept.line else ""
+            line = f" ({obstacle.line})" if obstacle.line else ""
             yield f"segment: {node.name}{source} makes its steps in Python:"
-            yield f"  {kept.name}{line} has no form in its kernel"
+            yield f"  {obstacle.name}{line} has no form in its kernel"
         return
     yield f"segment: {node.name}{source} runs by itself; it has no form as a loop of a kernel"
     for branch in node.params.get("parts", ()):

@@ -81,7 +81,7 @@ def cut(graph: Graph, inputs: Sequence[Value], gs: Sequence[Value], grads: Seque
 def _saved(
     graph: Graph, gs: Sequence[Value], grads: Sequence[Value]
 ) -> tuple[list[Value], dict[Value, None]]:
-    """What is kept for the backward, and of that the auxiliaries, which formulas take as given."""
+    """Values saved for the backward, and of these the auxiliaries, which formulas take as given."""
     backward_nodes = _dependents(graph, gs)
     variable_nodes = _dependents(graph, graph.inputs)
     saved: list[Value] = []
