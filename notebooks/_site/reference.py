@@ -150,7 +150,8 @@ def _elsewhere(page: str, value: Any) -> list[str]:
     if not names:
         return []
     links = ", ".join(f"`{name} <{_address(name)}>`__" for name in dict.fromkeys(names))
-    return [".. rubric:: Elsewhere", "", f"Gives the same numbers: {links}."]
+    said = f"The same numbers for sample operands, with defaults: {links}."
+    return [".. rubric:: Elsewhere", "", said]
 
 
 def _address(name: str) -> str:
