@@ -29,13 +29,17 @@ from numgrad.transforms.call import (
 from numgrad.transforms.linearization import dual_columns, filled, is_of_the_table, uses_user_code
 
 if TYPE_CHECKING:
-    from numgrad.transforms.signatures import Derivative, Gradient, ValueAndGradient
+    from numgrad.transforms.signatures import (
+        DerivativeFunction,
+        GradientFunction,
+        ValueAndGradientFunction,
+    )
 
 R = TypeVar("R")
 
 
 @overload
-def value_and_grad(f: Callable[..., R]) -> ValueAndGradient[R]: ...
+def value_and_grad(f: Callable[..., R]) -> ValueAndGradientFunction[R]: ...
 @overload
 def value_and_grad(
     f: Callable[..., Any],
@@ -125,7 +129,7 @@ def _value_and_grad(argnums: Argnums, has_aux: bool) -> Callable[..., Any]:
 
 
 @overload
-def grad(f: Callable[..., Any]) -> Gradient: ...
+def grad(f: Callable[..., Any]) -> GradientFunction: ...
 @overload
 def grad(
     f: Callable[..., Any],
@@ -165,7 +169,7 @@ def grad(
 
 
 @overload
-def jacobian(f: Callable[..., Any]) -> Derivative: ...
+def jacobian(f: Callable[..., Any]) -> DerivativeFunction: ...
 @overload
 def jacobian(
     f: Callable[..., Any],
@@ -223,7 +227,7 @@ def jacobian(
 
 
 @overload
-def jacrev(f: Callable[..., Any]) -> Derivative: ...
+def jacrev(f: Callable[..., Any]) -> DerivativeFunction: ...
 @overload
 def jacrev(
     f: Callable[..., Any],
@@ -254,7 +258,7 @@ def jacrev(
 
 
 @overload
-def jacfwd(f: Callable[..., Any]) -> Derivative: ...
+def jacfwd(f: Callable[..., Any]) -> DerivativeFunction: ...
 @overload
 def jacfwd(
     f: Callable[..., Any],
@@ -404,7 +408,7 @@ def _prefers_columns(values: list[Tensor], call: TransformedCall) -> bool:
 
 
 @overload
-def hessian(f: Callable[..., Any]) -> Derivative: ...
+def hessian(f: Callable[..., Any]) -> DerivativeFunction: ...
 @overload
 def hessian(
     f: Callable[..., Any],

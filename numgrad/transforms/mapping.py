@@ -23,14 +23,14 @@ from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.call import check_function, compiled_whole
 
 if TYPE_CHECKING:
-    from numgrad.transforms.signatures import Mapped
+    from numgrad.transforms.signatures import MappedFunction
 
 R = TypeVar("R")
 
 
 def vmap(
     f: Callable[..., R], in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None
-) -> Mapped[R]:
+) -> MappedFunction[R]:
     """The function that calls ``f`` for all examples of a batch at once.
 
     ``f`` is written for one example and called once, with Tensors that stand for all of them: what

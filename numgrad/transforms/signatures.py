@@ -26,7 +26,7 @@ class Transformed:
     __name__: str
 
 
-class Gradient(Transformed):
+class GradientFunction(Transformed):
     """The gradient of a function by its first argument."""
 
     @overload
@@ -39,18 +39,18 @@ class Gradient(Transformed):
         """Call it."""
 
 
-class ValueAndGradient(Transformed, Generic[R_co]):
+class ValueAndGradientFunction(Transformed, Generic[R_co]):
     """The value of a function, which is a number, and its gradient by the first argument."""
 
     @overload
     def __call__(self, x: Tensor, /, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]: ...
     @overload
     def __call__(
-        self: "ValueAndGradient[Tensor]", x: float, /, *args: Any, **kwargs: Any
+        self: "ValueAndGradientFunction[Tensor]", x: float, /, *args: Any, **kwargs: Any
     ) -> tuple[np.floating[Any], np.float64]: ...
     @overload
     def __call__(
-        self: "ValueAndGradient[Tensor]", x: X, /, *args: Any, **kwargs: Any
+        self: "ValueAndGradientFunction[Tensor]", x: X, /, *args: Any, **kwargs: Any
     ) -> tuple[np.floating[Any], X]: ...
     @overload
     def __call__(self, x: float, /, *args: Any, **kwargs: Any) -> tuple[R_co, np.float64]: ...
@@ -62,7 +62,7 @@ class ValueAndGradient(Transformed, Generic[R_co]):
         """Call it."""
 
 
-class Derivative(Transformed):
+class DerivativeFunction(Transformed):
     """A Jacobian or Hessian of a function by its first argument."""
 
     @overload
@@ -75,13 +75,17 @@ class Derivative(Transformed):
         """Call it."""
 
 
-class Mapped(Transformed, Generic[R_co]):
+class MappedFunction(Transformed, Generic[R_co]):
     """A function of one example, for batches of them."""
 
     @overload
-    def __call__(self: "Mapped[Numeric]", x: Tensor, /, *args: Any, **kwargs: Any) -> Tensor: ...
+    def __call__(
+        self: "MappedFunction[Numeric]", x: Tensor, /, *args: Any, **kwargs: Any
+    ) -> Tensor: ...
     @overload
-    def __call__(self: "Mapped[Numeric]", x: Array, /, *args: Any, **kwargs: Any) -> Array: ...
+    def __call__(
+        self: "MappedFunction[Numeric]", x: Array, /, *args: Any, **kwargs: Any
+    ) -> Array: ...
     @overload
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

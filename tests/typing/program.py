@@ -114,7 +114,7 @@ assert_type(ng.minimize(plain, {"a": a}).x, dict[str, Vector])
 assert_type(ng.minimize(plain, 1.0).x, np.float64)
 assert_type(ng.least_squares(plain, a).cost, float)
 assert_type(ng.root(plain, t).x, ng.Tensor)
-ng.minimize(plain, a, metod="BFGS")  # type: ignore
+ng.minimize(plain, a, solver="BFGS")  # type: ignore
 fit = ng.curve_fit(lambda x, a, b: a * np.exp(-b * x), a, a)
 assert_type(fit, FittedCurve)
 assert_type(fit.summary(), str)
