@@ -1,5 +1,6 @@
 """Nests that differ in operands and lengths alone are calls of one function: Note [Nests alike]."""
 
+import itertools
 import re
 
 import numpy as np
@@ -17,7 +18,7 @@ def layers(parameters, x):
 
 def drawn(widths, dtype="float64"):
     draw = np.random.default_rng(len(widths))
-    pairs = zip(widths, widths[1:], strict=False)
+    pairs = itertools.pairwise(widths)
     return [
         (draw.normal(size=(m, n)).astype(dtype) / 3, draw.normal(size=n).astype(dtype))
         for m, n in pairs

@@ -10,9 +10,9 @@ for the same places there.
 Note [Nests alike]
 ------------------
 Layers of a network, or steps that a Python loop unrolled, are nests that differ in addresses and
-lengths, which are their arguments. A nest whose text becomes that of an earlier one when the names of
-both are numbered as they appear (alpha-equivalence) is a call of that one's function. A gradient of an MLP of 60 layers
-has 182 nests and 8 functions.
+lengths, which are their arguments. A nest whose text becomes that of an earlier one when the names
+of both are numbered as they appear (alpha-equivalence) is a call of that one's function. The
+gradient of an MLP of 60 layers has 180 nests and 8 functions.
 """
 
 from __future__ import annotations
