@@ -314,7 +314,7 @@ def test_carries_that_steps_set_anew_have_derivatives_where_there_is_no_step(der
 
     def last(x):
         def step(carry, _):
-            a, b, c = carry
+            _, b, c = carry
             return (np.cos(b) * 1.0, np.floor(c) + 0.5, b * c), None
 
         return ng.scan(step, (x * 2.0, x**2, np.sin(x)), length=steps)[0]

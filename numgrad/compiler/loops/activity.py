@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from numgrad.compiler.graph.graph import Graph, TracedNode, Value, has_derivatives
+from numgrad.compiler.loops.body import LoopBody
 
 
 def useful(graph: Graph, results: Collection[Value]) -> set[Value]:
@@ -78,16 +79,17 @@ def varied_results(graph: Graph, numbers: Collection[int], carries: int = 0) -> 
 
 
 def _bodies(node: TracedNode) -> Sequence[tuple[Graph, int, int]]:
-    """The bodies of a node: each graph, its carries, how many results the node has before its own.
+    """The bodies of a node: each graph, its carries, how many first results the node has not.
 
     Empty where all results of the node may depend on all operands.
     """
     if "parts" in node.params:
         return [(part.graph, 0, 0) for part in node.params["parts"]]
-    if node.name in ("scan", "while_loop", "replayed_loop"):
-        body = node.params["body"]
-        return [(body.graph, body.carries, body.carries if node.name == "replayed_loop" else 0)]
-    return ()
+    body = node.params.get("body")
+    if not isinstance(body, LoopBody):
+        return ()
+    left_out = max(0, len(body.graph.outputs) - len(node.outputs))  # the last carry
+    return [(body.graph, body.carries, left_out)]
 
 
 def _useful_operands(node: TracedNode, numbers: Collection[int]) -> set[int]:
