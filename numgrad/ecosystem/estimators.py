@@ -260,8 +260,8 @@ class Regressor(RegressorMixin, _Estimator):
         if loss not in LOSSES:
             raise NumgradValueError(
                 f"Regressor: there is no loss {loss!r}; give one of "
-                f"{', '.join(map(repr, LOSSES))}, or a function (y, prediction) that returns a number "
-                "for each sample"
+                f"{', '.join(map(repr, LOSSES))}, or a function (y, prediction) that returns a "
+                "number for each sample"
             )
         return LOSSES[loss]
 
