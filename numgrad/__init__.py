@@ -137,6 +137,11 @@ def __getattr__(name: str) -> _Any:
     return globals()[name]
 
 
+def load_ipython_extension(ipython: _Any) -> None:
+    """Add ``%%ngprofile`` and ``%ngreport`` to IPython: ``%load_ext numgrad``."""
+    _import_module("numgrad.cli.jupyter").load(ipython)
+
+
 def __dir__() -> list[str]:
     return [*__all__, *(name for name in globals() if name.startswith("__"))]
 
@@ -147,4 +152,5 @@ for _op in _OPS.values():
 __all__ = sorted(  # pyright: ignore[reportUnsupportedDunderAll]
     _names
     | {_n for _n, _v in globals().items() if _n[0] != "_" and not isinstance(_v, _ModuleType)}
+    - {"load_ipython_extension"}
 )
