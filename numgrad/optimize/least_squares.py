@@ -9,6 +9,7 @@ from scipy import optimize
 from numgrad.errors import NumgradValueError
 from numgrad.optimize.constraints import ends_of_arrays
 from numgrad.optimize.objective import Values, sum_of_squares
+from numgrad.optimize.results import OptimizeResult, X
 from numgrad.optimize.unknowns import Unknowns
 from numgrad.optimize.watch import Watch
 
@@ -64,7 +65,7 @@ JACOBIANS = ("dense", "sparse", "operator")
 
 def least_squares(
     residuals: Callable[..., Any],
-    x0: Any,
+    x0: X,
     args: Any = (),
     *,
     method: str | None = None,
@@ -81,7 +82,7 @@ def least_squares(
     jit: bool = False,
     progress: bool = False,
     on_interrupt: str = "raise",
-) -> Any:
+) -> OptimizeResult[X]:
     """Minimize a sum of squares by ``scipy.optimize.least_squares``, with exact Jacobians.
 
     Parameters
@@ -121,10 +122,11 @@ def least_squares(
 
     Returns
     -------
-    scipy.optimize.OptimizeResult
-        As SciPy made it, but ``x`` is nested, shaped and of the dtypes of the start. With a dense
-        Jacobian there are ``covariance``, of the vector of all unknowns, with the variance of the
-        residuals estimated from what is left, and ``standard_errors``, nested as ``x``.
+    OptimizeResult
+        ``scipy.optimize.OptimizeResult`` as SciPy made it, but ``x`` is nested, shaped and of the
+        dtypes of the start. With a dense Jacobian there are ``covariance``, of the vector of all
+        unknowns, with the variance of the residuals estimated from what is left, and
+        ``standard_errors``, nested as ``x``.
 
     Raises
     ------
@@ -162,8 +164,7 @@ def least_squares(
         free = result.jac.shape[0] - result.jac.shape[1]
         result.covariance = covariance(result.jac, 2 * result.cost / free)
         result.standard_errors = unknowns.shown(standard_errors(result.covariance))
-    result.x = unknowns.shown(result.x)
-    return result
+    return OptimizeResult(result, x=unknowns.shown(result.x))
 
 
 def solved(

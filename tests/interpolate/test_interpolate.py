@@ -327,7 +327,8 @@ def test_places_at_jumps_and_double_roots():
     (root,) = I.PPoly(steps, x).roots()
     root.backward()
     assert root.item() == 1.0
-    assert x.grad is not None and steps.grad is not None
+    assert x.grad is not None
+    assert steps.grad is not None
     assert x.grad.numpy().tolist() == [0.0, 1.0, 0.0]
     assert steps.grad.numpy().tolist() == [[0.0, 0.0]]
 

@@ -400,6 +400,7 @@ class BodyOperation(Primitive):
     """An operation whose parameter is a body, and the rules that it was declared with."""
 
     rules: BodyPrimitive
+    materializes_tangents = False
 
 
 class BodyPrimitive:
@@ -451,6 +452,15 @@ class BodyPrimitive:
         """The columns that elements of results depend on: ``compiler.inspect.sparsity``.
 
         None if all may depend on all.
+        """
+        return None
+
+    def direct(
+        self, node: TracedNode, sizes: Sizes, general: Callable[..., Any]
+    ) -> Callable[..., Any] | None:
+        """A faster form of ``general``, which computes a node of operands and lengths of axes.
+
+        ``sizes`` are those of the node. For both functions numbers are arrays of one element.
         """
         return None
 

@@ -18,8 +18,11 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.graph.graph import BodyPrimitive, Value, has_derivatives
-from numgrad.compiler.loops.body import Subgraph, dense, draws_before, is_zero
+from numgrad.compiler.graph.graph import BodyPrimitive, TracedNode, Value, has_derivatives
+from numgrad.compiler.graph.sizes import Sizes
+from numgrad.compiler.loops.activity import useful_operands, varied_results
+from numgrad.compiler.loops.body import Subgraph, dense, draws_before, is_zero, nonzero
+from numgrad.compiler.run.steps import Run
 from numgrad.compiler.trace import tracer
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.body import DependentDrawError, TracedBody, trace_body
@@ -57,7 +60,10 @@ class SubgraphPrimitive(BodyPrimitive):
         grads = [dense(x, part) for x, part in zip(g, y, strict=False)]
         results = [k for k, m in enumerate(parts[0].results) if has_derivatives(m)]
         outputs = [k for k in results if not is_zero(g[k])]
-        variables = [k for k, x in enumerate(inputs) if has_derivatives(x)]
+        reached = {k for branch in parts for k in useful_operands(branch.graph, outputs)}
+        if not reached:
+            return [None] * len(inputs)
+        variables = sorted(reached)
 
         def make(branch: Subgraph) -> tuple[Step, list[Meta]]:
             def step(values: Sequence[Tensor]) -> list[Any]:
@@ -78,8 +84,11 @@ class SubgraphPrimitive(BodyPrimitive):
         """``(None, [t a], n, [a]) -> [t y]``."""
         parts: Parts = params["parts"]
         results = parts[0].results
-        moving = [k for k, x in enumerate(inputs) if has_derivatives(x)]
-        moved = [k for k, m in enumerate(results) if has_derivatives(m)]
+        moving = nonzero(tangents, inputs)
+        reached = {k for branch in parts for k in varied_results(branch.graph, moving)}
+        if not reached:
+            return (None,) * len(results)
+        moved = sorted(reached)
 
         def make(branch: Subgraph) -> tuple[Step, list[Meta]]:
             def step(values: Sequence[Tensor]) -> list[Any]:
@@ -110,6 +119,22 @@ class SubgraphPrimitive(BodyPrimitive):
         batch, besides = _batch(parts, tuple([o.batched for o in operands]), size)
         out = list(call(batch, (*(o.value for o in operands), *besides), known))
         return _with_states(out, parts[0].state_count, operands, size)
+
+    def direct(self, node: TracedNode, sizes: Sizes, general: Callable[..., Any]) -> Run:
+        """A call of the program of the part that is chosen."""
+        parts: Parts = node.params["parts"]
+        axes = _by_axis(
+            parts, [sizes.text(n, "lengths[{}]".format) for n in node.params["lengths"]]
+        )
+        calls = [branch.direct(axes, node.line) for branch in parts]
+        if len(calls) == 1:
+            return calls[0]
+
+        def chosen(operands: Sequence[Any], lengths: dict[int, int]) -> Sequence[Any]:
+            which = min(max(operands[0].item(), 0), len(calls) - 1)
+            return calls[which](operands, lengths)
+
+        return chosen
 
 
 @SubgraphPrimitive.declare(outputs=True, materializes=False)
