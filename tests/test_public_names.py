@@ -71,9 +71,9 @@ viz vjp vmap vsplit vstack where while_loop zeros zeros_like zeta
 MODULES = """
 array_api array_api.fft array_api.linalg autograd autograd.forward_ad autograd.function
 autograd.functional autograd.graph benchmark config data distributed distributed.checkpoint
-ecosystem errors fft func implicit interpolate io linalg ndimage nn nn.functional nn.init nn.parallel
-nn.utils optim optim.lr_scheduler optim.swa_utils parallel profiler random signal sparse special stats
-testing tree viz
+ecosystem errors fft func implicit interpolate io linalg ndimage nn nn.functional nn.init
+nn.parallel nn.utils optim optim.lr_scheduler optim.swa_utils parallel profiler random signal sparse
+special stats testing tree viz
 """
 
 

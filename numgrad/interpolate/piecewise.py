@@ -15,6 +15,7 @@ References
 """
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from math import factorial
 from typing import Any, Self, TypeVar
 
@@ -200,9 +201,8 @@ class PPoly:
     @classmethod
     def from_spline(cls, tck: Any, extrapolate: Any = None) -> Self:
         """The piecewise polynomial of a ``BSpline`` or of knots, coefficients and degree."""
-        from numgrad.interpolate.bsplines import BSpline
-
-        spline = tck if isinstance(tck, BSpline) else BSpline(*tck)
+        bsplines = import_module("numgrad.interpolate.bsplines")
+        spline = tck if isinstance(tck, bsplines.BSpline) else bsplines.BSpline(*tck)
         extrapolate = spline.extrapolate if extrapolate is None else extrapolate
         x, k = spline.t, spline.k
         if extrapolate == "periodic":  # over one period
