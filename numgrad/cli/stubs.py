@@ -26,6 +26,7 @@ from numgrad.core.primitive import Composite
 from numgrad.libraries import PACKAGE
 from numgrad.nn import operations as _operations  # noqa: F401 (completes the table)
 from numgrad.operations.shape import Spread
+from numgrad.stats.distribution import Continuous, Discrete, Distribution, WithoutParameters
 from numgrad.tensors.inplace import has_inplace_form, inplace_names
 from numgrad.tensors.tensor import Tensor
 
@@ -115,8 +116,12 @@ def namespace_stub(module: str) -> str:
     namespace = import_module(module)
     operations = _operations_of(namespace)
     imports, renamed = [], []
+    families = {}
     for name, (home, original) in HOMES[module].items():
         if name in operations:
+            continue
+        if isinstance(getattr(namespace, name), Distribution):
+            families[name] = getattr(namespace, name)
             continue
         if name == original:  # only this form is re-exported by a stub
             imports.append(f"from {home} import {name} as {name}")
@@ -127,6 +132,8 @@ def namespace_stub(module: str) -> str:
         _function(name, _parameters(op), _result(op), summary(op))
         for name, op in operations.items()
     ]
+    if families:
+        functions.append(_distributions(families))
     if functions and "Tensor" not in HOMES[module]:
         imports.append("from numgrad import Tensor")
     imports.sort(key=lambda line: line.lower())
@@ -181,6 +188,55 @@ def _parameter(p: inspect.Parameter) -> str:
         return text
     shown = default is None or isinstance(default, bool | int | str)
     return f"{text} = " + (repr(default).replace("'", '"') if shown else "...")
+
+
+PARAMETERS_OF_FAMILIES = """
+from collections.abc import Callable
+from typing import ParamSpec, Protocol, overload
+
+_P = ParamSpec("_P")
+
+class _Has(Protocol[_P]):
+    @property
+    def _parameters(self) -> Callable[_P, None]: ...
+
+"""
+
+
+def _distributions(instances: dict[str, Distribution]) -> str:
+    """Distributions, whose methods take the parameters of their family by ``*args``."""
+    texts = [PARAMETERS_OF_FAMILIES]
+    for base in (Continuous, Discrete):
+        texts.append(f"class _{base.__name__}:\n")
+        texts += [_family_method(name, getattr(base, name)) for name in sorted(dir(base))]
+        texts.append("\n")
+    for name, value in instances.items():
+        parameters = ["self", *(f"{shape}: _Array" for shape in value.shapes)]
+        parameters += [f"{key}: _Array = {number}" for key, number in value.common]
+        doc = (inspect.getdoc(type(value)) or "").splitlines()[0]
+        base = Continuous if isinstance(value, Continuous) else Discrete
+        texts.append(f'class _{name}(_{base.__name__}):\n    """{doc}"""\n')
+        texts.append(_function("_parameters", parameters, "None", indent="    "))
+        texts.append(f"\n{name}: _{name}\n\n")
+    return "".join(texts)
+
+
+def _family_method(name: str, value: Any) -> str:
+    frozen = name == "__call__" and value is not WithoutParameters.__call__
+    if not inspect.isfunction(value) or not (frozen or name[0] != "_"):
+        return ""
+    (_, *parameters), result = _written(inspect.signature(value))
+    if parameters[-2:] != ["*args: Any", "**named: Any"]:  # keywords of its own
+        return _function(name, ["self", *parameters], result, value.__doc__, "    ")
+    parameters[-2:] = ["*args: _P.args", "**named: _P.kwargs"]
+    of_tensor = ""
+    if parameters[0] in ("x: Any", "q: Any", "k: Any") and result == "Any":
+        given = ["self: _Has[_P]", f"{parameters[0][0]}: Tensor", *parameters[1:]]
+        of_tensor = "    @overload\n" + _function(name, given, "Tensor", indent="    ")
+        of_tensor += "    @overload\n"
+    return of_tensor + _function(
+        name, ["self: _Has[_P]", *parameters], result, value.__doc__, "    "
+    )
 
 
 # ------------------------------------------------------------------------------------- Tensor
@@ -282,15 +338,20 @@ def _written(
     """The parameters and result of a function, as written; ``first`` have no type."""
     parameters = [*first]
     for p in list(signature.parameters.values())[len(first) :]:
-        if p.kind is p.KEYWORD_ONLY and "*" not in parameters:
+        if p.kind is p.KEYWORD_ONLY and not any(q[0] == "*" for q in parameters):
             parameters.append("*")
         stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
         default = "" if p.default is p.empty else f" = {p.default!r}"
-        parameters.append(
-            f"{stars}{p.name}: {p.annotation if p.annotation is not p.empty else 'Any'}{default}"
-        )
-    result = signature.return_annotation
-    return parameters, result if isinstance(result, str) else "Any"
+        parameters.append(f"{stars}{p.name}: {_type(p.annotation)}{default}")
+    return parameters, _type(signature.return_annotation)
+
+
+def _type(annotation: Any) -> str:
+    """An annotation as it is written, whether or not it was evaluated."""
+    if annotation is inspect.Signature.empty:
+        return "Any"
+    shown = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return shown.replace("typing.", "")
 
 
 def _function(name: str, parameters: list[str], result: str, doc: Any = None, indent="") -> str:

@@ -7,10 +7,20 @@ import gc
 import inspect
 import time
 import weakref
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MethodType
-from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    ParamSpec,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 from numgrad import config
 from numgrad.codegen.compile import Kernel
@@ -29,8 +39,14 @@ from numgrad.core.interpreter import state
 from numgrad.core.wrappers import found_by_name
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, warn
 
+if TYPE_CHECKING:
+    import numpy as np
+
+    from numgrad.autograd.variable import Tensor
+    from numgrad.transforms.signatures import Transformed
+
 P = ParamSpec("P")
-R = TypeVar("R")
+R = TypeVar("R", covariant=True)
 
 RETRACES = 8
 """Retraces of one function after which there is a warning."""
@@ -83,7 +99,17 @@ class Jitted(Generic[P, R]):
         self._renew()
         FUNCTIONS.add(self)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload  # ndarrays where the function names Tensors
+    def __call__(self: Jitted[..., Tensor], *args: Any, **kwargs: Any) -> np.ndarray: ...
+    @overload
+    def __call__(
+        self: Jitted[..., tuple[Any, ...] | list[Any] | Mapping[Any, Any]],
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function, compiled."""
         return self._miss(self._parameters.bind(args, kwargs))
 
@@ -370,34 +396,45 @@ class Jitted(Generic[P, R]):
         return report(self._parameters.name, self.specialisations, self.statistics)
 
 
-@overload
-def jit(
-    f: Callable[P, R],
-    *,
-    static_argnums: int | Sequence[int] = (),
-    static_argnames: str | Sequence[str] = (),
-    dynamic: bool = True,
-    parallel: bool | Literal["auto"] = "auto",
-    contract: bool = False,
-    donate: int | str | Sequence[int | str] = (),
-    cache: bool = True,
-) -> Jitted[P, R]: ...
+class JitOptions(TypedDict, total=False):
+    """Options of ``ng.jit``."""
+
+    static_argnums: int | Sequence[int]
+    static_argnames: str | Sequence[str]
+    dynamic: bool
+    parallel: bool | Literal["auto"]
+    contract: bool
+    donate: int | str | Sequence[int | str]
+    cache: bool
+
+
+if TYPE_CHECKING:
+    T = TypeVar("T", bound=Transformed)
+
+    class JittedTransform(Jitted[..., Any], Generic[T]):
+        """A compiled derivative or batch, which is called as it is without ``ng.jit``."""
+
+        @property
+        def __call__(self) -> T:  # pyright: ignore
+            """Call it."""
+            ...
+
+    class _Decorator:
+        """``ng.jit`` with options."""
+
+        @overload
+        def __call__(self, f: T, /) -> JittedTransform[T]: ...
+        @overload
+        def __call__(self, f: Callable[P, R], /) -> Jitted[P, R]: ...
+        def __call__(self, f: Any, /) -> Any: ...
 
 
 @overload
-def jit(
-    f: None = None,
-    *,
-    static_argnums: int | Sequence[int] = (),
-    static_argnames: str | Sequence[str] = (),
-    dynamic: bool = True,
-    parallel: bool | Literal["auto"] = "auto",
-    contract: bool = False,
-    donate: int | str | Sequence[int | str] = (),
-    cache: bool = True,
-) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
-
-
+def jit(f: T, **options: Unpack[JitOptions]) -> JittedTransform[T]: ...
+@overload
+def jit(f: Callable[P, R], **options: Unpack[JitOptions]) -> Jitted[P, R]: ...
+@overload
+def jit(f: None = None, **options: Unpack[JitOptions]) -> _Decorator: ...
 def jit(
     f: Any = None,
     *,

@@ -319,7 +319,7 @@ class MultiheadAttention(Module):
         if not batched:
             y, weights = y[0], weights[0]
         elif not self.batch_first:
-            y = np.swapaxes(y, 0, 1)
+            y = y.swapaxes(0, 1)
         if not need_weights:
             return y, None
         return y, weights.mean(axis=-3) if average_attn_weights else weights

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -101,6 +101,14 @@ class FittedCurve(Estimates):
 
     # -------------------------------------------------------------------------------------- bands
 
+    @overload
+    def confidence_band(
+        self, x: np.ndarray | Sequence[float], level: float = 0.95, *, prediction: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]: ...
+    @overload
+    def confidence_band(
+        self, x: Any = None, level: float = 0.95, *, prediction: bool = False
+    ) -> Any: ...
     def confidence_band(
         self, x: Any = None, level: float = 0.95, *, prediction: bool = False
     ) -> Any:

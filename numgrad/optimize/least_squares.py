@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 from scipy import optimize
-from scipy.optimize import OptimizeResult
 
 from numgrad.errors import NumgradValueError
 from numgrad.optimize.constraints import ends_of_arrays
 from numgrad.optimize.estimates import Estimates
 from numgrad.optimize.objective import Values, sum_of_squares
 from numgrad.optimize.parameter_space import free_unknowns
+from numgrad.optimize.results import OptimizeResult, X
 from numgrad.optimize.unknowns import Unknowns
 from numgrad.optimize.watch import Watch
 
@@ -39,7 +39,7 @@ JACOBIANS = ("dense", "sparse", "operator")
 
 def least_squares(
     residuals: Callable[..., Any],
-    x0: Any,
+    x0: X,
     args: Any = (),
     *,
     method: str | None = None,
@@ -58,7 +58,7 @@ def least_squares(
     jit: bool = False,
     progress: bool = False,
     on_interrupt: str = "raise",
-) -> Any:
+) -> OptimizeResult[X]:
     """Minimize a sum of squares by ``scipy.optimize.least_squares``, with exact Jacobians.
 
     Parameters
@@ -100,13 +100,13 @@ def least_squares(
 
     Returns
     -------
-    scipy.optimize.OptimizeResult
-        As SciPy made it, but ``x`` is nested, shaped and of the dtypes of the start. With a dense
-        Jacobian there are ``covariance``, of the vector of all numbers in ``x``, with the variance
-        of the residuals estimated from what is left, and ``standard_errors``, nested as ``x``:
-        zero for what is fixed, by the delta method for what is tied. ``jac`` and ``grad`` are by
-        the free ones. ``estimates`` (``Estimates``) has profile intervals, contours,
-        correlations, AIC and BIC, and prints as a report.
+    OptimizeResult
+        ``scipy.optimize.OptimizeResult`` as SciPy made it, but ``x`` is nested, shaped and of the
+        dtypes of the start. With a dense Jacobian there are ``covariance``, of the vector of all
+        numbers in ``x``, with the variance of the residuals estimated from what is left, and
+        ``standard_errors``, nested as ``x``: zero for what is fixed, by the delta method for what
+        is tied. ``jac`` and ``grad`` are by the free ones. ``estimates`` (``Estimates``) has
+        profile intervals, contours, correlations, AIC and BIC, and prints as a report.
 
     Raises
     ------
@@ -147,12 +147,11 @@ def least_squares(
             return solved(again, bounds=bounds, **options | others)
 
         title = getattr(residuals, "__name__", type(residuals).__name__)
-        estimates = Estimates(title, unknowns, OptimizeResult(result), solve, bounds)
+        estimates = Estimates(title, unknowns, result, solve, bounds)
         result.covariance = estimates.covariance
         result.standard_errors = estimates.standard_errors
         result.estimates = estimates
-    result.x = unknowns.shown(result.x)
-    return result
+    return OptimizeResult(result, x=unknowns.shown(result.x))
 
 
 def solved(

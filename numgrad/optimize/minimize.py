@@ -10,6 +10,7 @@ from numgrad.errors import NumgradValueError
 from numgrad.optimize.constraints import WITHOUT_GRADIENT, bounds_of_elements, constraints_for_scipy
 from numgrad.optimize.objective import Objective, Values, made
 from numgrad.optimize.parameter_space import free_unknowns
+from numgrad.optimize.results import OptimizeResult, X
 from numgrad.optimize.unknowns import Unknowns
 from numgrad.optimize.watch import Watch
 
@@ -29,7 +30,7 @@ METHODS = (
 
 def minimize(
     f: Callable[..., Any],
-    x0: Any,
+    x0: X,
     args: Any = (),
     method: str | Callable[..., Any] | None = None,
     *,
@@ -44,7 +45,7 @@ def minimize(
     jit: bool = False,
     progress: bool = False,
     on_interrupt: str = "raise",
-) -> Any:
+) -> OptimizeResult[X]:
     """Minimize a function of arrays by ``scipy.optimize.minimize``, with exact derivatives.
 
     Parameters
@@ -97,12 +98,12 @@ def minimize(
 
     Returns
     -------
-    scipy.optimize.OptimizeResult
-        As SciPy made it, but ``x`` is nested, shaped and of the dtypes of the start: arrays for
-        arrays, Tensors for Tensors. What belongs to all numbers together, such as ``jac`` and
-        ``hess_inv``, is about the vector of the free ones, of float64, complex ones as pairs of
-        reals. A solver
-        that finds nothing says so in ``success`` and ``message``, and ``x`` is where it got to.
+    OptimizeResult
+        ``scipy.optimize.OptimizeResult`` as SciPy made it, but ``x`` is nested, shaped and of the
+        dtypes of the start: arrays for arrays, Tensors for Tensors. What belongs to all numbers
+        together, such as ``jac`` and ``hess_inv``, is about the vector of free ones, of float64, complex
+        ones as pairs of reals. A solver that finds nothing says so in ``success`` and ``message``,
+        and ``x`` is where it got to.
 
     Raises
     ------
@@ -145,8 +146,7 @@ def minimize(
         return Values("minimize (a constraint)", function, unknowns, args, jit, Watch("minimize"))
 
     result = search(objective, method, limits, constraints, values, tol, options, callback, hess)
-    result.x = unknowns.shown(result.x)
-    return result
+    return OptimizeResult(result, x=unknowns.shown(result.x))
 
 
 def search(

@@ -8,6 +8,7 @@ from scipy import optimize
 
 from numgrad.errors import NumgradValueError
 from numgrad.optimize.objective import Values, shown_to, sum_of_squares
+from numgrad.optimize.results import OptimizeResult, X
 from numgrad.optimize.unknowns import Unknowns
 from numgrad.optimize.watch import Watch
 
@@ -20,7 +21,7 @@ ESTIMATES = (
 
 def root(
     f: Callable[..., Any],
-    x0: Any,
+    x0: X,
     args: Any = (),
     method: str = "hybr",
     *,
@@ -30,7 +31,7 @@ def root(
     jit: bool = False,
     progress: bool = False,
     on_interrupt: str = "raise",
-) -> Any:
+) -> OptimizeResult[X]:
     """Solve ``f(x) = 0`` by ``scipy.optimize.root``, with exact Jacobians.
 
     Parameters
@@ -58,9 +59,10 @@ def root(
 
     Returns
     -------
-    scipy.optimize.OptimizeResult
-        As SciPy made it, but ``x`` is nested, shaped and of the dtypes of the start. A solver that
-        finds nothing says so in ``success`` and ``message``, and ``x`` is where it got to.
+    OptimizeResult
+        ``scipy.optimize.OptimizeResult`` as SciPy made it, but ``x`` is nested, shaped and of the
+        dtypes of the start. A solver that finds nothing says so in ``success`` and ``message``, and
+        ``x`` is where it got to.
 
     Raises
     ------
@@ -117,5 +119,4 @@ def root(
         return watch.interrupted(x, fun=values.fun(x))
 
     result = watch.run(solver, interrupted)
-    result.x = unknowns.shown(result.x)
-    return result
+    return OptimizeResult(result, x=unknowns.shown(result.x))

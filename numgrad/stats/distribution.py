@@ -22,13 +22,16 @@ from collections.abc import Callable
 from functools import reduce
 from importlib import import_module
 from operator import and_
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from numgrad.errors import NumgradAttributeError, NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_operand
 from numgrad.random.generator import at_once, checked_parameter, drawn_shape, generator_from
+
+if TYPE_CHECKING:
+    from numgrad.autograd.variable import Tensor
 
 F = TypeVar("F", bound="Distribution")
 
@@ -203,7 +206,7 @@ class Distribution(WithoutParameters):
         shapes = [np.where(ok, a, s) for a, s in zip(shapes, stand_in, strict=True)]
         return ok, shapes, None if scale is None else np.where(ok, scale, 1.0)
 
-    def rvs(self, *args: Any, size: Any = None, random_state: Any = None, **named: Any) -> Any:
+    def rvs(self, *args: Any, size: Any = None, random_state: Any = None, **named: Any) -> "Tensor":
         """Random numbers, with gradients in the parameters where the numbers are continuous.
 
         Parameters

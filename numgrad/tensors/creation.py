@@ -6,7 +6,7 @@ The default dtype is float64, as in NumPy; gradients flow to the ends of what is
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 
@@ -151,7 +151,7 @@ def _refuse_unknown(name: str, keywords: dict[str, Any]) -> None:
         raise NumgradTypeError(f"{name}: no parameter is called {next(iter(keywords))!r}")
 
 
-def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, **unknown: Any) -> Tensor:
+def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, **unknown: Never) -> Tensor:
     """A new Tensor with a copy of ``data``.
 
     Parameters

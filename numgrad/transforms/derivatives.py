@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -28,14 +28,33 @@ from numgrad.transforms.call import (
 )
 from numgrad.transforms.linearization import dual_columns, filled, is_of_the_table, uses_user_code
 
+if TYPE_CHECKING:
+    from numgrad.transforms.signatures import (
+        DerivativeFunction,
+        GradientFunction,
+        ValueAndGradientFunction,
+    )
 
+R = TypeVar("R")
+
+
+@overload
+def value_and_grad(f: Callable[..., R]) -> ValueAndGradientFunction[R]: ...
+@overload
 def value_and_grad(
     f: Callable[..., Any],
     argnums: ArgnumsLike = None,
     has_aux: bool = False,
     argnames: Argnames = None,
     holomorphic: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[..., tuple[Any, Any]]: ...
+def value_and_grad(
+    f: Callable[..., Any],
+    argnums: ArgnumsLike = None,
+    has_aux: bool = False,
+    argnames: Argnames = None,
+    holomorphic: bool = False,
+) -> Any:
     """The function that returns ``f(*args)`` and its gradient.
 
     Parameters
@@ -109,13 +128,23 @@ def _value_and_grad(argnums: Argnums, has_aux: bool) -> Callable[..., Any]:
     return differentiated
 
 
+@overload
+def grad(f: Callable[..., Any]) -> GradientFunction: ...
+@overload
 def grad(
     f: Callable[..., Any],
     argnums: ArgnumsLike = None,
     has_aux: bool = False,
     argnames: Argnames = None,
     holomorphic: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[..., Any]: ...
+def grad(
+    f: Callable[..., Any],
+    argnums: ArgnumsLike = None,
+    has_aux: bool = False,
+    argnames: Argnames = None,
+    holomorphic: bool = False,
+) -> Any:
     """The function that returns the gradient of ``f``; see ``value_and_grad``.
 
     With ``has_aux`` it returns ``(gradient, aux)``.
@@ -139,6 +168,9 @@ def grad(
 # -------------------------------------------------------------------------------------- Jacobians
 
 
+@overload
+def jacobian(f: Callable[..., Any]) -> DerivativeFunction: ...
+@overload
 def jacobian(
     f: Callable[..., Any],
     argnums: ArgnumsLike = None,
@@ -147,7 +179,16 @@ def jacobian(
     holomorphic: bool = False,
     *,
     sparsity: Any = None,
-) -> Callable[..., Any]:
+) -> Callable[..., Any]: ...
+def jacobian(
+    f: Callable[..., Any],
+    argnums: ArgnumsLike = None,
+    has_aux: bool = False,
+    argnames: Argnames = None,
+    holomorphic: bool = False,
+    *,
+    sparsity: Any = None,
+) -> Any:
     """The function that returns the Jacobian of ``f``, of shape ``output.shape + input.shape``.
 
     Arguments are those of ``value_and_grad``, but ``f`` may return arrays of any shape, in any
@@ -185,13 +226,23 @@ def jacobian(
     return wrapper(transformed, jacobian, f, argnums, has_aux, argnames, holomorphic)
 
 
+@overload
+def jacrev(f: Callable[..., Any]) -> DerivativeFunction: ...
+@overload
 def jacrev(
     f: Callable[..., Any],
     argnums: ArgnumsLike = None,
     has_aux: bool = False,
     argnames: Argnames = None,
     holomorphic: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[..., Any]: ...
+def jacrev(
+    f: Callable[..., Any],
+    argnums: ArgnumsLike = None,
+    has_aux: bool = False,
+    argnames: Argnames = None,
+    holomorphic: bool = False,
+) -> Any:
     """``jacobian`` by rows: a backward for each element of the output, many at once.
 
     Examples
@@ -206,13 +257,23 @@ def jacrev(
     )
 
 
+@overload
+def jacfwd(f: Callable[..., Any]) -> DerivativeFunction: ...
+@overload
 def jacfwd(
     f: Callable[..., Any],
     argnums: ArgnumsLike = None,
     has_aux: bool = False,
     argnames: Argnames = None,
     holomorphic: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[..., Any]: ...
+def jacfwd(
+    f: Callable[..., Any],
+    argnums: ArgnumsLike = None,
+    has_aux: bool = False,
+    argnames: Argnames = None,
+    holomorphic: bool = False,
+) -> Any:
     """``jacobian`` by forward mode: with a tangent for each element of the input, many at once.
 
     ``f`` is called more than once, and what it calls needs rules of forward mode. Derivatives are
@@ -346,6 +407,9 @@ def _prefers_columns(values: list[Tensor], call: TransformedCall) -> bool:
     return not uses_user_code(values) if state.ground.deferred else is_of_the_table(values)
 
 
+@overload
+def hessian(f: Callable[..., Any]) -> DerivativeFunction: ...
+@overload
 def hessian(
     f: Callable[..., Any],
     argnums: ArgnumsLike = None,
@@ -354,7 +418,16 @@ def hessian(
     holomorphic: bool = False,
     *,
     sparsity: Any = None,
-) -> Callable[..., Any]:
+) -> Callable[..., Any]: ...
+def hessian(
+    f: Callable[..., Any],
+    argnums: ArgnumsLike = None,
+    has_aux: bool = False,
+    argnames: Argnames = None,
+    holomorphic: bool = False,
+    *,
+    sparsity: Any = None,
+) -> Any:
     """The function that returns the matrix of second derivatives of ``f``.
 
     Arguments are those of ``value_and_grad``. For one array of shape ``s`` the result has shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -22,10 +22,15 @@ from numgrad.tensors.eager import check_array_kind
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.call import check_function, compiled_whole
 
+if TYPE_CHECKING:
+    from numgrad.transforms.signatures import MappedFunction
+
+R = TypeVar("R")
+
 
 def vmap(
-    f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None
-) -> Callable[..., Any]:
+    f: Callable[..., R], in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None
+) -> MappedFunction[R]:
     """The function that calls ``f`` for all examples of a batch at once.
 
     ``f`` is written for one example and called once, with Tensors that stand for all of them: what

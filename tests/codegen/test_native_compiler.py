@@ -282,6 +282,29 @@ def test_parts_of_a_long_module_call_each_other():
             machine.compile_ir(whole.replace(f"@{part}(", f"@{part}(nothing ", 1), "broken")
 
 
+def test_a_long_function_of_calls_is_compiled_in_haste(monkeypatch):
+    efforts = []
+    plain = machine._machine
+
+    def noted(effort):
+        efforts.append(effort)
+        return plain(effort)
+
+    monkeypatch.setattr(machine, "_machine", noted)
+    text = "from numgrad.codegen.device import outlined\n\n@outlined\ndef step(x, k):\n"
+    text += "    x[k] = x[k] * 1.5 + x[k + 1]\n" * 80 + "\n\ndef kernel(x):\n"
+    text += "".join([f"    step(x, {k % 7})\n" for k in range(200)])
+    results = {}
+    for least in (machine.GLUE, 100):
+        monkeypatch.setattr(machine, "GLUE", least)
+        efforts.clear()
+        kernel = native(f"# {least}\n{text}", "void(float64[::1])")
+        results[least] = np.linspace(0.5, 1.0, 8)
+        kernel.entry(results[least])
+        assert (0 in efforts) == (least == 100)
+    assert len({x.tobytes() for x in results.values()}) == 1
+
+
 LONG = """
 import numpy as np
 from numgrad.kernels.vmath.trigonometric import sin_f64, sin_rare_f64, sin_slow_f64

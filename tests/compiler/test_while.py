@@ -250,3 +250,25 @@ def test_a_loop_that_is_not_native_is_named_with_the_operation_that_keeps_it():
     fast(np.array([1.0, 3.0]))  # said once
     assert "makes its steps in Python:" in fast.report()
     assert f"sort ({__file__}:{warning.lineno}) has no form" in fast.report()
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 256, 257, 5000])
+def test_loops_of_few_and_many_steps_make_as_many(n):
+    """Of one call of a kernel, and of several; the second time it is known how many to make."""
+
+    @ng.jit
+    def of_condition(n):
+        return ng.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] + 2.0 * s[0]), (0, 1.0))
+
+    @ng.jit
+    def of_length(x):
+        return ng.scan(lambda c, v: (c + v, c), 1.0, x)
+
+    x = np.arange(n) * 2.0
+    before = np.concatenate([[1.0], 1.0 + np.cumsum(x)])
+    for _ in range(2):
+        count, total = of_condition(n)
+        assert (int(count), float(total)) == (n, before[-1])
+        last, rows = of_length(x)
+        assert float(last) == before[-1]
+        np.testing.assert_array_equal(rows, before[:-1])

@@ -268,7 +268,7 @@ def compile_ir(
         What ``load`` loads, here or in another process: Note [Object files].
     """
 
-    def part(text: str) -> _Object:
+    def part(text: str, effort: int) -> _Object:
         with _module(text, unique, speed, effort, unroll=unroll, verify=verify) as module:
             functions = [*module.functions, *module.global_variables]
             defined = {item.name for item in functions if not item.is_declaration}
@@ -277,7 +277,8 @@ def compile_ir(
 
     # passes of higher levels look at several functions
     texts = divided(text, unique) if speed <= 1 else [text]
-    objects = side_by_side([partial(part, text) for text in texts])
+    efforts = [min(effort, 0 if is_glue(text) else 3) for text in texts]
+    objects = side_by_side(list(map(partial(partial, part), texts, efforts)))
     names = set[str]().union(*[each.defined for each in objects])
     defined = [name for name in EXPORTS if f"{name}_{unique}" in names]
     needed = set[str]().union(*[each.needed for each in objects]) - names
@@ -489,6 +490,14 @@ def emitted(machine: Any, module: Any) -> bytes:
 
 LEAST = 400
 """Lines of functions from which on a module is divided."""
+GLUE = 3000
+"""Lines of a function from which on it is compiled in haste if it does little but call others.
+
+Allocating registers takes more than linear time: 1.9 s for the 30,000 lines that call 800 nests and
+products, 0.3 s without effort.
+"""
+_ARITHMETIC = re.compile(r" (?:f(?:add|sub|mul|div|rem|neg|ma)|fcmp|load <)\b")
+_FUSED = re.compile(r" f(?:add|sub|mul) (?:contract|reassoc|fast)\b")
 
 _FUNCTION = re.compile(r"^define .*?^}\n", re.MULTILINE | re.DOTALL)
 _HEAD = re.compile(r"define (private )?(.*?)@([\w.]+)(\(.*\)) (#0 .*)?{")
@@ -521,11 +530,24 @@ def divided(text: str, unique: str) -> list[str]:
     rest = _FUNCTION.sub("", text)
     parts: list[list[_Function]] = [[], []]
     sizes = [0, 0]
+    alone = [f for f in functions if is_glue(f.text)]
+    functions = [f for f in functions if f not in alone]
     for f in sorted(functions, key=lambda f: -f.lines):
         smaller = sizes.index(min(sizes))
         parts[smaller].append(f)
         sizes[smaller] += f.lines
-    return _written(rest, parts, unique)
+    return _written(rest, [*([f] for f in alone), *filter(None, parts)], unique)
+
+
+def is_glue(text: str) -> bool:
+    """Whether a module is one long function that does little but call others.
+
+    What arithmetic it has is not to be fused, which would depend on the effort.
+    """
+    lines = text.count("\n")
+    if lines < GLUE or text.count("\ndefine ") + text.startswith("define ") > 1:
+        return False
+    return len(_ARITHMETIC.findall(text)) < lines // 50 and _FUSED.search(text) is None
 
 
 def _written(rest: str, parts: list[list[_Function]], unique: str) -> list[str]:

@@ -6,6 +6,13 @@ A program that was unrolled from a Python loop has hundreds of temporary arrays 
 are rows of one array, which is a single allocation to compile and to run. Lengths of rows are
 whole lines of the CPU's caches, and a line lies in between: rows of a power of two would compete
 for the same places there.
+
+Note [Nests alike]
+------------------
+Layers of a network, or steps that a Python loop unrolled, are nests that differ in addresses and
+lengths, which are their arguments. A nest whose text becomes that of an earlier one when the names
+of both are numbered as they appear (alpha-equivalence) is a call of that one's function. The
+gradient of an MLP of 60 layers has 180 nests and 8 functions.
 """
 
 from __future__ import annotations
@@ -41,6 +48,7 @@ ROWS = 16
 LINE = 64
 """Bytes of a line of the CPU's caches."""
 _ARRAY = re.compile(r"\bx\d+\b")
+_LOCAL = re.compile(r"\b(acc|lane|[a-z])\d+(?:_\d+)?\b")
 ROWS_NS = 20_000.0
 """Work of a block of rows of a matrix product, at least."""
 SERIAL, PARALLEL = "@SERIAL@", "@PARALLEL@"
@@ -173,6 +181,7 @@ class KernelWriter(TaskWriter):
     def _write_items(self) -> tuple[list[str], list[Nest], list[Work], list[str]]:
         """Write what is computed: functions, nests, their work, arrays in use."""
         nests: list[Nest] = []
+        known: dict[str, int] = {}
         functions: list[str] = []
         works: list[Work] = [Work()]
         buffers: list[str] = []
@@ -200,9 +209,24 @@ class KernelWriter(TaskWriter):
                 continue
             nest = writer.write()
             nests.append(nest)
-            functions += [*nest.lines, "", ""]
+            nest.function = known.setdefault(self._form(nest), nest.number)
+            if nest.function == nest.number:
+                functions += [*nest.lines, "", ""]
             works.append(self._call(nest, buffers))
         return functions, nests, works, buffers
+
+    def _form(self, nest: Nest) -> str:
+        """The text of a nest's function with names as they appear: Note [Nests alike]."""
+        numbers: dict[str, str] = {}
+
+        def renamed(match: re.Match[str]) -> str:
+            name = match[0]
+            if name in self.emitter.imports or name in self.emitter.namespace:
+                return name
+            return numbers.setdefault(name, f"{match[1]}{len(numbers)}")
+
+        text = "\n".join(nest.lines).replace(f"def nest_{nest.number}(", "def nest(", 1)
+        return _LOCAL.sub(renamed, text)
 
     def _parameters(self) -> list[str]:
         names = list(self.arguments)

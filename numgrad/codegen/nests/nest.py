@@ -41,7 +41,13 @@ MEMORY_NS, BLOCK_NS = 0.3, 0.05
 
 @dataclass
 class Nest:
-    """A nest as written: its function, and what calling it takes."""
+    """A nest as written: its function, and what calling it takes.
+
+    Attributes
+    ----------
+    function
+        The number of the first nest of the kernel whose function is alike.
+    """
 
     number: int
     loop: Loop
@@ -52,6 +58,7 @@ class Nest:
     work_ps: Length = ()
     per_iteration: Length = ()
     serial: bool = False
+    function: int = -1
 
 
 class NestWriter(BlockProducts):

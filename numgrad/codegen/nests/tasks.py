@@ -455,7 +455,7 @@ class TaskWriter(StoredStatements):
         self, nest: Nest, results: list[str], start: str, stop: str, given: Sequence[str]
     ) -> str:
         """The call of a nest for one task."""
-        call = f"nest_{nest.number}({', '.join([start, stop, *given])})"
+        call = f"nest_{nest.function}({', '.join([start, stop, *given])})"
         return f"{', '.join(results)} = {call}" if results else call
 
     def _row(self, term: Term, k: int) -> str:

@@ -17,7 +17,7 @@ from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.nests.indices import COMPUTED, LOOP, Index, loops_in
 from numgrad.codegen.nests.loop_tree import Loop, coefficient, paths
-from numgrad.codegen.nests.polynomial import Length, add, constant, multiply, text_of
+from numgrad.codegen.nests.polynomial import Atom, Length, add, constant, multiply, text_of
 from numgrad.codegen.nests.statements import Bodies, Statement
 from numgrad.codegen.nests.terms import ONE, PART, SCATTER, Term, ravel
 from numgrad.codegen.reduction_plan import identity, step_of
@@ -70,8 +70,22 @@ def preceding(loop: int) -> Length:
 
 
 def text(length: Length) -> str:
-    """An expression of lengths and loop indices."""
+    """An expression of lengths and loop indices, in an order that their numbers do not decide.
+
+    Products of many factors come first, in each the lengths before the indices: Note [Nests alike]
+    in ``kernel``.
+    """
+    if len(length) > 1 or (length and len(length[0][0]) > 1):
+        products = [(tuple(sorted(product, key=_rank)), c) for product, c in length]
+        length = tuple(sorted(products, key=lambda term: (-len(term[0]), -abs(term[1]))))
     return text_of(length, name_of)
+
+
+def _rank(atom: Atom) -> int:
+    """Order of lengths, then indices of loops, then computed integers and quotients."""
+    if atom[0] != "axis":
+        return 3
+    return (atom[1] >= LOOP) + (atom[1] >= COMPUTED)
 
 
 def without(length: Length, zeros: frozenset[int]) -> Length:

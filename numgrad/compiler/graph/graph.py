@@ -454,6 +454,15 @@ class BodyPrimitive:
         """
         return None
 
+    def direct(
+        self, node: TracedNode, sizes: Sizes, general: Callable[..., Any]
+    ) -> Callable[..., Any] | None:
+        """A faster form of ``general``, which computes a node of operands and lengths of axes.
+
+        ``sizes`` are those of the node. For both functions numbers are arrays of one element.
+        """
+        return None
+
     @classmethod
     def declare(cls, **options: Any) -> Callable[[Callable[..., Any]], BodyOperation]:
         """Declare the operation that a function runs, with these rules."""

@@ -66,6 +66,8 @@ class Sizes:
     _known: dict[polynomial.Atom, polynomial.Length] = field(default_factory=dict)
     _resolved: dict[polynomial.Length, polynomial.Length] = field(default_factory=dict)
     _bounds: dict[polynomial.Atom, int] = field(default_factory=dict)
+    _equations: list[SizeGuard] = field(default_factory=list)
+    """Equations from which something may follow yet."""
 
     def axis(self, length: int) -> int | Size:
         """A new symbol for the length of an axis; 0 and 1 stay what they are."""
@@ -178,6 +180,8 @@ class Sizes:
         guard = SizeGuard(sign, left, right)
         if guard not in self.guards:
             self.guards.append(guard)
+            if sign == "==":
+                self._equations.append(guard)
 
     def equate(self, left: polynomial.Length, right: polynomial.Length) -> None:
         """Rely on the equality of two lengths from now on."""
@@ -191,13 +195,18 @@ class Sizes:
 
     def _news(self) -> tuple[polynomial.Atom, polynomial.Length] | None:
         """The value of an atom, from an equation that does not hold by what is known."""
-        for guard in self.guards:
-            if guard.sign == "==":
-                result = polynomial.solve(
-                    polynomial.add(self.known(guard.left), self.known(guard.right), -1)
-                )
-                if result is not None:
-                    return result
+        # an identity of lengths of axes remains one; values of quotients may be dropped again
+        lasting = all(atom[0] == "axis" for atom in self._known)
+        left: list[SizeGuard] = []
+        for number, guard in enumerate(self._equations):
+            difference = polynomial.add(self.known(guard.left), self.known(guard.right), -1)
+            result = polynomial.solve(difference)
+            if difference or not lasting:
+                left.append(guard)
+            if result is not None:
+                self._equations[:number] = left[:-1]
+                return result
+        self._equations = left
         return None
 
     def relations(self) -> list[SizeGuard]:

@@ -191,8 +191,9 @@ def _of_kernel(step: KernelStep, program: KernelProgram, names: _Names) -> Lines
             yield from _indented(_indented(_of_account(result, names)))
         else:
             nest = next(nests)
-            yield f"  nest {nest.number}"
-            loops = _of_loops(nest, vectorised.get(f"nest_{nest.number}"), names)
+            alike = f", in the function of nest {nest.function}"
+            yield f"  nest {nest.number}{alike if nest.function != nest.number else ''}"
+            loops = _of_loops(nest, vectorised.get(f"nest_{nest.function}"), names)
             yield from _indented(_indented(_of_account(result, names)))
             yield from _indented(_indented(loops))
     if between:

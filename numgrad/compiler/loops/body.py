@@ -34,9 +34,11 @@ from numgrad.compiler.graph.graph import (
     with_lengths,
 )
 from numgrad.compiler.graph.keys import graph_key
+from numgrad.compiler.messages import name_line
 from numgrad.compiler.passes import optimize
-from numgrad.compiler.run.program import compile_graph
+from numgrad.compiler.run.program import Options, compile_graph
 from numgrad.compiler.run.specialise import replay
+from numgrad.compiler.run.steps import Run
 from numgrad.compiler.trace import tracer
 from numgrad.compiler.trace.body import TracedBody, trace_body
 from numgrad.compiler.trace.cut import ancestors, extract
@@ -46,6 +48,7 @@ from numgrad.core.draws import Draw, Draws
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
+from numgrad.errors import NumgradError, generated
 
 T = TypeVar("T")
 
@@ -352,7 +355,7 @@ class Subgraph(Body):
     def _compiled(self) -> Any:
         """The program; arrays of no content after the operands have the lengths that these lack."""
         extracted = extract(self.graph, self.graph.inputs, self.graph.outputs)
-        return compile_graph(with_lengths(extracted, self._bound))
+        return compile_graph(with_lengths(extracted, self._bound), Options(flat=True))
 
     def run(self, operands: Sequence[np.ndarray], lengths: dict[int, int]) -> list[np.ndarray]:
         """The results for ndarrays."""
@@ -364,7 +367,38 @@ class Subgraph(Body):
             lengths = {**lengths, self.axis: int(operands[0])}
         arrays += length_arrays(self._bound, lengths)
         out = self.program(Subgraph._compiled).run(*arrays)
-        return [np.asarray(x, v.dtype) for x, v in zip(out, self.graph.outputs, strict=True)]
+        return [
+            x if v.shape else x.reshape(()) for x, v in zip(out, self.graph.outputs, strict=True)
+        ]
+
+    def direct(self, axes: dict[int, str], line: str | None) -> Run:
+        """A call of the program where numbers are arrays of one element.
+
+        ``axes`` are texts of the lengths of ``axes``, ``line`` is where errors are said to be.
+        """
+        operands = [f"o{k}" for k in range(len(self.graph.inputs))]
+        given = [
+            f"o{k}.item()" if v.weak else f"o{k}" if v.shape else f"o{k}[0]"
+            for k, v in enumerate(self.graph.inputs)
+        ]
+        if self.axis is not None:
+            axes = {**axes, self.axis: "o0.item()"}
+        given += [f"empty({axes[k]}, bool)" for k in self._bound]
+        source = (
+            f"def part(operands, lengths):\n    ({', '.join(operands)},) = operands\n"
+            f"    try:\n        return run({', '.join(given)})\n"
+            "    except NumgradError as error:\n        name_line(error, line)\n        raise\n"
+        )
+        names: dict[str, Any] = {"empty": np.empty, "line": line}
+        names |= {"NumgradError": NumgradError, "name_line": name_line}
+
+        def first(*arrays: Any) -> Any:
+            names["run"] = self.program(Subgraph._compiled).run
+            return names["run"](*arrays)
+
+        names["run"] = first
+        exec(compile(source, generated("call of a branch"), "exec"), names)
+        return names["part"]
 
 
 def states_read(graph: Graph) -> set[Value]:

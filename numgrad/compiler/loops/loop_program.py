@@ -16,6 +16,7 @@ from numgrad.codegen.nests.loop import LoopKernel, LoopWriter
 from numgrad.codegen.nests.terms import first_stored
 from numgrad.compiler.graph import evaluate
 from numgrad.compiler.graph.graph import BodyOperation, TracedNode, length_arrays, with_lengths
+from numgrad.compiler.graph.sizes import Sizes
 from numgrad.compiler.loops.body import LoopBody
 from numgrad.compiler.lower.expand import Expansion
 from numgrad.compiler.lower.lowering import find_lowering
@@ -23,9 +24,10 @@ from numgrad.compiler.lower.matrices import PRODUCTS
 from numgrad.compiler.messages import warn_at
 from numgrad.compiler.passes import optimize
 from numgrad.compiler.run.program import compile_graph, stored_as
+from numgrad.compiler.run.steps import Run
 from numgrad.compiler.trace.cut import extract
 from numgrad.core.elementwise import formula_emitter
-from numgrad.errors import InterpretedLoopWarning
+from numgrad.errors import InterpretedLoopWarning, generated
 
 FIRST, SECONDS, MOST = 256, 0.05, 1 << 40
 """Steps of the first call of a kernel for some shapes, and what later ones may take: between calls
@@ -56,19 +58,16 @@ class KnownSizes:
         The lengths that the kernel takes.
     shapes
         Shapes and dtypes of what a step returns.
-    steps
-        How many steps to make in a first call of the kernel.
     """
 
-    given: list[int]
+    given: tuple[int, ...]
     shapes: list[tuple]
-    steps: int = FIRST
 
 
 MOST_BYTES = 1 << 22
 """Bytes of what is collected in one call of the kernel, and of what a program remembers."""
 
-Run = tuple[int, list[np.ndarray]]
+Steps = tuple[int, list[np.ndarray]]
 """How many steps a loop made, and what these gave, along a first axis."""
 
 
@@ -89,20 +88,30 @@ class LoopProgram:
     ----------
     opaque
         The operations for which there is no kernel.
+    fails
+        Whether its kernel ends where a step must not go on.
     source
         The text of the kernel; None if there is none.
     lengths
         Those of axes, by number, if it is for these only: a step that factors matrices is a kernel
         where it is known how small they are.
+
+    Note [Direct calls]
+    -------------------
+    A loop of a few small steps takes less time than it takes to find out the shapes of its results
+    and how many steps to make in a call, 9 us in general. So a program calls a function written for
+    the loop, which allocates results and calls the kernel once, 1 to 2 us in all. What that leaves,
+    very many steps and those that fail, is done in general.
     """
 
     def __init__(self, body: LoopBody, lengths: dict[int, int] | None = None) -> None:
         self.body, self.lengths = body, lengths
         self.opaque: list[TracedNode] = []
-        self._warned = False
+        self._warned = self.fails = False
         graph = body.graph
         self.graph = extract(graph, graph.inputs, graph.outputs)
         self._sizes: dict[Any, KnownSizes] = {}
+        self._limits: dict[tuple[int, ...], int] = {}
         optimize(self.graph)
         self.written = self._written()
         self.source = None if self.written is None else self.written.source
@@ -124,6 +133,7 @@ class LoopProgram:
             check = (
                 condition if known is None else terms.map("logical_or", (known, condition), BOOL)
             )
+        self.fails = check is not None
         stored = list(first_stored([*results, *([check] if check else [])]).values())
         inputs = [expansion.of[v] for v in self.graph.inputs]
         body = self.body
@@ -182,19 +192,31 @@ class LoopProgram:
 
         Note [Places of a carry] in ``nests.loop`` says which.
         """
-        c, shared = self.body.carries, self.written.shared if self.written else {}
-        more: dict[int, int] = {}
-        for row, steps in shared.values():
-            more[row] = max(steps, more.get(row, 0))
+        c = self.body.carries
+        more, shared = self._rows()
         results = []
         for k, (shape, dtype) in enumerate(shapes):
             rows = (length + more.get(k, 0),) if k >= c else ()
-            results.append(np.empty(() if k in shared else (*rows, *shape), dtype))
+            results.append(
+                np.empty(() if k in shared and k not in more else (*rows, *shape), dtype)
+            )
         whole = {row: results[row] for row in more}
-        for k, (row, steps) in {**{row: (row, 0) for row in more}, **shared}.items():
+        for k, (row, steps) in shared.items():
             first = steps if reverse else more[row] - steps
             results[k] = whole[row][first : first + length]
         return results
+
+    def _rows(self) -> tuple[dict[int, int], dict[int, tuple[int, int]]]:
+        """How many rows more results have in which others lie, and where all of these are.
+
+        As in ``shared`` of the kernel: the result in whose rows one lies, and how many steps
+        earlier.
+        """
+        shared = self.written.shared if self.written else {}
+        more: dict[int, int] = {}
+        for row, steps in shared.values():
+            more[row] = max(steps, more.get(row, 0))
+        return more, {**{row: (row, 0) for row in more}, **shared}
 
     def _for_lengths(
         self, key: Any, operands: list[np.ndarray], known: dict[int, int]
@@ -215,7 +237,8 @@ class LoopProgram:
         """Call the kernel for some steps after the other; whether none of these failed."""
         carry, xs, outside = self.body.parts(operands)
         last, rows = results[: len(carry)], results[len(carry) :]
-        done, steps, axes = 0, sizes.steps, sizes.given
+        axes = sizes.given
+        done, steps = 0, self._limits.get(axes, FIRST)
         while True:
             begin, end = time.perf_counter(), min(length, done + steps)
             here = slice(length - end, length - done) if reverse else slice(done, end)
@@ -228,7 +251,7 @@ class LoopProgram:
                 ended = self._call(operands, results, length, reverse, axes)
             seconds = time.perf_counter() - begin
             if end - done >= FIRST:
-                sizes.steps = longer(end - done, seconds)
+                self._limit(axes, longer(end - done, seconds))
             if ended[0] >= 0 or end == length:
                 return ended[0] < 0
             carry, done, steps = last, end, longer(steps, seconds)
@@ -268,11 +291,92 @@ class LoopProgram:
                 (tuple(self.graph.sizes.evaluate(n, lengths) for n in v.shape), v.dtype)
                 for v in self.graph.outputs
             ]
-            axis_lengths = [lengths[k] for k in self.written.lengths] if self.written else []
+            axis_lengths = tuple([lengths[k] for k in self.written.lengths] if self.written else ())
             if len(self._sizes) > _MOST_SIZES:
                 self._sizes.clear()
             sizes = self._sizes[key] = KnownSizes(axis_lengths, shapes)
         return key, sizes
+
+    def _limit(self, axes: tuple[int, ...], steps: int) -> None:
+        """Note how many steps to make in a call of the kernel, for lengths of axes."""
+        if len(self._limits) > _MOST_SIZES:
+            self._limits.clear()
+        self._limits[axes] = steps
+
+    def direct(self, node: TracedNode, sizes: Sizes, general: Run) -> Run | None:
+        """The function of Note [Direct calls], for a node of a graph with such sizes."""
+        written, graph, body = self.written, self.graph, self.body
+        if written is None:
+            return None
+        operands = [f"o{k}" for k in range(len(graph.inputs))]
+        results = [f"w{k}" for k in range(len(graph.outputs))]
+        lines, known = [], {}
+        for k, value in enumerate(graph.inputs):
+            xs = body.carries <= k < body.carries + body.xs
+            for position, n in enumerate(value.shape, xs):
+                axis = graph.sizes.number(graph.sizes.resolve(n))
+                if axis is not None:
+                    known.setdefault(axis, f"o{k}.shape[{position}]")
+        outer = "lengths[{}]".format
+        for axis, n in zip(body.axes, node.params["lengths"], strict=True):
+            known[axis] = sizes.text(n, outer)
+        needed = graph.sizes.axes(n for v in graph.outputs for n in v.shape)
+        lines += [f"n{k} = {known[k]}" for k in sorted(needed.union(written.lengths))]
+        names = [f"n{k}" for k in written.lengths]
+        limit = f"limits.get(({''.join(name + ', ' for name in names)}), {FIRST})"
+        again = "general(operands, lengths)"
+        steps, reverse = limit, "0"
+        if body.until is not None:
+            lines += [f"if not o{body.until}[0]:", f"    return {again}"]
+        else:
+            reverse = str(int(node.params["reverse"]))
+            steps = sizes.text(node.params["length"], outer)
+            lines += [f"steps = {steps}", f"if steps > {limit}:", f"    return {again}"]
+            steps = "steps"
+        lines += self._allocations(reverse == "1")
+        watched = body.until is not None or self.fails
+        if watched:
+            lines.append("ended = array([-1, 0])")
+        lines.append(f"entry({', '.join([*operands, *results, 'ended', steps, reverse, *names])})")
+        if watched:
+            lines += ["if ended[0] >= 0:", f"    return {again}"]
+        if body.until is not None:
+            results.append("ended[1:]")
+            later = ", ".join([*results[: body.carries], *operands[body.carries :]])
+            lines += [f"if w{body.until}[0]:", f"    *made, count = general(({later},), lengths)"]
+            lines.append("    return (*made, count + ended[1:])")
+        lines.append(f"return ({', '.join(results)},)")
+        head = ["def loop(operands, lengths):", f"    ({', '.join(operands)},) = operands"]
+        source = "\n".join([*head, *("    " + line for line in lines)]) + "\n"
+        names = {
+            "array": np.array, "empty": np.empty, "general": general, "limits": self._limits,
+            "ended": np.array([-1, 0]),
+        }  # fmt: skip
+        names |= {f"d{k}": v.dtype for k, v in enumerate(graph.outputs)}
+
+        def first(*arguments: Any) -> None:
+            names["entry"] = self.entry
+            self.entry(*arguments)
+
+        names["entry"] = first
+        exec(compile(source, generated("call of a loop"), "exec"), names)
+        return names["loop"]
+
+    def _allocations(self, reverse: bool) -> list[str]:
+        """Lines that allocate results, as ``_allocate`` does."""
+        sizes, lines = self.graph.sizes, []
+        rows, shared = self._rows()
+        for k, v in enumerate(self.graph.outputs):
+            lengths = [sizes.text(n, "n{}".format) for n in v.shape]
+            if k >= self.body.carries:
+                lengths.insert(0, f"steps + {rows[k]}" if k in rows else "steps")
+            if k in rows or k not in shared:
+                lines.append(f"w{k} = empty(({', '.join(lengths) or '1'},), d{k})")
+        lines += [f"whole{row} = w{row}" for row in rows]
+        for k, (row, earlier) in shared.items():
+            first = earlier if reverse else rows[row] - earlier
+            lines.append(f"w{k} = whole{row}[{first} : {first} + steps]")
+        return lines
 
     def _lengths(self, operands: Sequence[np.ndarray]) -> dict[int, int]:
         sizes, lengths = self.graph.sizes, {}
@@ -320,7 +424,7 @@ class WhileProgram(LoopProgram):
         if self.written is None:
             return self._until(arrays, [*outside, *length_arrays(body.axes, by_axis)])
         _, sizes = self._sizes_for([*arrays, *outside], by_axis)
-        done, steps = 0, sizes.steps
+        done, steps = 0, self._limits.get(sizes.given, FIRST)
         results = [np.empty_like(a) for a in arrays]
         while True:
             begin = time.perf_counter()
@@ -331,7 +435,8 @@ class WhileProgram(LoopProgram):
             arrays, results = results, arrays
             if not arrays[body.until]:
                 return arrays, done
-            sizes.steps = steps = longer(steps, time.perf_counter() - begin)
+            steps = longer(steps, time.perf_counter() - begin)
+            self._limit(sizes.given, steps)
 
     def _until(
         self, arrays: list[np.ndarray], outside: list[np.ndarray]
@@ -359,9 +464,9 @@ class AdaptiveLoopProgram(LoopProgram):
 
     def __init__(self, body: LoopBody) -> None:
         super().__init__(body)
-        self._last: tuple[Any, Run] | None = None
+        self._last: tuple[Any, Steps] | None = None
 
-    def run_all(self, operands: Sequence[np.ndarray], lengths: Sequence[int]) -> Run:
+    def run_all(self, operands: Sequence[np.ndarray], lengths: Sequence[int]) -> Steps:
         """All steps, of which there is one at least."""
         arrays = [np.asarray(a, order="C") for a in operands]
         _, rows = run = self._run(arrays, lengths)
@@ -376,7 +481,7 @@ class AdaptiveLoopProgram(LoopProgram):
             return last[1][1]
         return self.run_all(operands, lengths)[1]
 
-    def _run(self, arrays: list[np.ndarray], lengths: Sequence[int]) -> Run:
+    def _run(self, arrays: list[np.ndarray], lengths: Sequence[int]) -> Steps:
         body = self.body
         c = body.carries
         assert body.until is not None
@@ -386,7 +491,7 @@ class AdaptiveLoopProgram(LoopProgram):
         carry, outside = [a.copy() for a in arrays[:c]], arrays[c:]
         _, sizes = self._sizes_for([*carry, *outside], by_axis)
         chunks: list[list[np.ndarray]] = []
-        done, steps = 0, sizes.steps
+        done, steps = 0, self._limits.get(sizes.given, FIRST)
         while True:
             begin = time.perf_counter()
             results = self._allocate(sizes.shapes, steps, False)
@@ -399,13 +504,14 @@ class AdaptiveLoopProgram(LoopProgram):
             seconds = time.perf_counter() - begin
             row = sum(a.nbytes for a in results[c:]) // steps
             most = min(longer(count, seconds), max(MOST_BYTES // max(row, 1), FIRST))
-            sizes.steps = steps = max(1, min(done + done // 4, most))
+            steps = max(1, min(done + done // 4, most))
+            self._limit(sizes.given, steps)
             if not carry[body.until]:
                 if len(chunks) == 1:
                     return done, chunks[0]
                 return done, [np.concatenate(x) for x in zip(*chunks, strict=True)]
 
-    def _run_in_turn(self, arrays: list[np.ndarray], known: dict[int, int]) -> Run:
+    def _run_in_turn(self, arrays: list[np.ndarray], known: dict[int, int]) -> Steps:
         """Run a program for each step."""
         body = self.body
         c, until = body.carries, body.until

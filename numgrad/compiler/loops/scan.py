@@ -25,7 +25,7 @@ from typing import Any
 
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.graph import BodyPrimitive, Graph, TracedNode, Value, has_derivatives
-from numgrad.compiler.graph.sizes import Size
+from numgrad.compiler.graph.sizes import Size, Sizes
 from numgrad.compiler.loops.body import (
     LoopBody,
     carrying,
@@ -287,6 +287,12 @@ class Scan(BodyPrimitive):
             else:
                 out.append(v if k < c else OPS["moveaxis"](v, 0, 1))
         return tuple(out)
+
+    def direct(
+        self, node: TracedNode, sizes: Sizes, general: Callable[..., Any]
+    ) -> Callable[..., Any] | None:
+        """One call of its kernel, where steps are few."""
+        return node.params["body"].program(LoopProgram).direct(node, sizes, general)
 
     def dependence(
         self, patterns: Any, node: TracedNode, args: Sequence[Any], parts: Sequence[Any]

@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.graph.graph import BodyPrimitive, Value, has_derivatives
+from numgrad.compiler.graph.graph import BodyPrimitive, TracedNode, Value, has_derivatives
+from numgrad.compiler.graph.sizes import Sizes
 from numgrad.compiler.loops.body import Subgraph, dense, draws_before, is_zero
+from numgrad.compiler.run.steps import Run
 from numgrad.compiler.trace import tracer
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.body import DependentDrawError, TracedBody, trace_body
@@ -110,6 +112,22 @@ class SubgraphPrimitive(BodyPrimitive):
         batch, besides = _batch(parts, tuple([o.batched for o in operands]), size)
         out = list(call(batch, (*(o.value for o in operands), *besides), known))
         return _with_states(out, parts[0].state_count, operands, size)
+
+    def direct(self, node: TracedNode, sizes: Sizes, general: Callable[..., Any]) -> Run:
+        """A call of the program of the part that is chosen."""
+        parts: Parts = node.params["parts"]
+        axes = _by_axis(
+            parts, [sizes.text(n, "lengths[{}]".format) for n in node.params["lengths"]]
+        )
+        calls = [branch.direct(axes, node.line) for branch in parts]
+        if len(calls) == 1:
+            return calls[0]
+
+        def chosen(operands: Sequence[Any], lengths: dict[int, int]) -> Sequence[Any]:
+            which = min(max(operands[0].item(), 0), len(calls) - 1)
+            return calls[which](operands, lengths)
+
+        return chosen
 
 
 @SubgraphPrimitive.declare(outputs=True, materializes=False)

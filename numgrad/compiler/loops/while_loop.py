@@ -27,6 +27,7 @@ import numpy as np
 from numgrad.autograd.variable import Tensor
 from numgrad.codegen.nests.terms import Term, Terms
 from numgrad.compiler.graph.graph import BodyPrimitive, TracedNode, has_derivatives
+from numgrad.compiler.graph.sizes import Sizes
 from numgrad.compiler.loops.body import (
     LoopBody,
     Subgraph,
@@ -122,6 +123,12 @@ class While(BodyPrimitive):
         for k in body.states:
             carry[k] = state_of_batch(carry[k], own, size)
         return (*carry, OPS["broadcast_to"](count, (size,)))
+
+    def direct(
+        self, node: TracedNode, sizes: Sizes, general: Callable[..., Any]
+    ) -> Callable[..., Any] | None:
+        """One call of its kernel, and others where that does not end the loop."""
+        return node.params["body"].program(WhileProgram).direct(node, sizes, general)
 
 
 @While.declare(outputs=True, materializes=False)

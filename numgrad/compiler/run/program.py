@@ -60,7 +60,7 @@ from numgrad.compiler.graph.sizes import lengths_in
 from numgrad.compiler.lower.expand import Expansion
 from numgrad.compiler.lower.matrices import PRODUCTS
 from numgrad.compiler.passes import optimize
-from numgrad.compiler.run.steps import KernelStep, Segment, first_call, run_of
+from numgrad.compiler.run.steps import KernelStep, Segment, first_call
 from numgrad.core.elementwise import formula_emitter
 from numgrad.errors import NumgradAssertionError, NumgradTypeError, NumgradValueError, generated
 
@@ -182,6 +182,7 @@ class KernelProgram:
         effects = [expansion.of[v] for node in expansion.opaque for v in node.outputs]
         checks = self._checks()
         effects += checks.values()
+        self._flat: set[int] = set()  # numbers that segments return as arrays of one element
         self._joined = self._joins(roots)
         parts = [p for _, value in self._joined.values() for p in value]
         targets = [*(t for t in roots if t.number not in self._joined), *parts, *effects]
@@ -196,7 +197,10 @@ class KernelProgram:
         segments: dict[int, list[Segment]] = {}
         for node in expansion.opaque:
             made = [expansion.of[v] for v in node.outputs]
-            segments.setdefault(stages[made[0].number], []).append(Segment(node, made))
+            segment = Segment(node, graph.sizes, made)
+            segments.setdefault(stages[made[0].number], []).append(segment)
+            if segment.flat:
+                self._flat.update(t.number for t in made)
         self._exported = {t.number for t in (*roots, *checks.values())}
         for term in needed:
             if term.op == OPAQUE:
@@ -353,13 +357,17 @@ class KernelProgram:
         self.steps.append(segment)
         number = len(self.steps)
         node = segment.node
-        self._namespace[f"s{number}"] = partial(run_of(node), node, self.graph.sizes)
+        self._namespace[f"s{number}"] = segment.run
         axes = sorted(self.graph.sizes.axes(lengths_in(node.params)))
         for k in axes:
             self._lengths[k] = f"n{k}"
         lengths = "{" + ", ".join(f"{k}: n{k}" for k in axes) + "}"
-        operands = [self._operand(t, v.weak) for t, v in zip(
-            (self.expansion.of[v] for v in node.inputs), node.inputs, strict=True)]  # fmt: skip
+        operands = [
+            self._array(self.expansion.of[v])
+            if segment.flat
+            else self._operand(self.expansion.of[v], v.weak)
+            for v in node.inputs
+        ]
         results = "".join(f"t{t.number}, " for t in segment.results)
         call = f"s{number}(({''.join(g + ', ' for g in operands)}), {lengths})"
         return [f"    {results}= {call}" if results else f"    {call}"]
@@ -374,14 +382,29 @@ class KernelProgram:
             return name
         if term.op == SIZE:
             return self._text(term.detail)
-        if term.shape or term.op == OPAQUE:
+        if term.shape or (term.op == OPAQUE and term.number not in self._flat):
             return f"{self._name(term)}.item()" if weak else self._name(term)
         if term.op == SCALAR:
             return f"array({self._name(term)})" if not weak else self._name(term)
         return f"{self._name(term)}.reshape(())"
 
+    def _array(self, term: Term) -> str:
+        """A term as an array; a number as one of one element."""
+        if term.op == CONSTANT:
+            name = f"d{term.number}"
+            self._namespace[name] = np.array([term.detail], term.dtype)
+            return name
+        name = self._text(term.detail) if term.op == SIZE else self._name(term)
+        if term.op in (SIZE, SCALAR):
+            return f"array({name}, {self._dtype(term.dtype)}, ndmin=1)"
+        if not term.shape and term.op == OPAQUE and term.number not in self._flat:
+            return f"{name}.reshape(1)"
+        return name
+
     def _result(self, term: Term) -> str:
         """The result for a term: nothing that the caller handed in."""
+        if self.options.flat and not term.shape:
+            return self._array(term)
         name = self._name(term)
         if term.op == CONSTANT:
             value = repr(term.detail) if np.isfinite(term.detail) else f"float('{term.detail}')"
@@ -394,7 +417,8 @@ class KernelProgram:
             return f"array({name})"
         if term.shape:
             return name
-        return f"{name}[()]" if term.op == OPAQUE else f"{name}[0]"
+        whole = term.op == OPAQUE and term.number not in self._flat
+        return f"{name}[()]" if whole else f"{name}[0]"
 
 
 def stored_as(results: Sequence[Term]) -> list[Term]:
@@ -449,6 +473,8 @@ class Options:
         Whether kernels are kept on disk.
     donated
         Which inputs of the graph may be overwritten.
+    flat
+        Whether results that are numbers are arrays of one element.
     """
 
     name: str = "function"
@@ -456,6 +482,7 @@ class Options:
     contract: bool = False
     cache: bool = True
     donated: tuple[int, ...] = ()
+    flat: bool = False
 
     def __post_init__(self) -> None:
         if self.parallel not in ("auto", True, False):
@@ -584,7 +611,7 @@ def recode(program: KernelProgram) -> None:
         plain = _plain[program] = {name: names[name] for name, *_ in _calls(program)}
         for name, step, skipped in _calls(program):
             if isinstance(step, Segment):
-                names[name] = _watch.segment(program, step, names[name])
+                names[name] = _watch.segment(program, step, step.general)
             else:
                 called = _Replacing(names, name, plain)
                 names[name] = called.watched = _watch.kernel(program, step, skipped, called)

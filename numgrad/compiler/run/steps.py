@@ -12,8 +12,8 @@ leaves it open whether threads save anything, it is compiled when that would be 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -126,22 +126,48 @@ def first_call(step: KernelStep, namespace: dict[str, Any], name: str, *argument
 # ----------------------------------------------------------------------------------------- segment
 
 
-@dataclass
+Run = Callable[[Sequence[Any], dict[int, int]], Sequence[Any]]
+"""Computes a node: of operands and lengths of axes."""
+
+
 class Segment:
-    """Other code that runs between kernels: a node computed by its operation."""
+    """Other code that runs between kernels: a node computed by its operation.
 
-    node: TracedNode
-    results: list[Term] = field(default_factory=list)
+    Attributes
+    ----------
+    run, general
+        Its function, and the same by the operation's own, which profiles look into.
+    flat
+        Whether numbers are arrays of one element, as those of kernels, for these functions and
+        among their results.
+    """
+
+    def __init__(self, node: TracedNode, sizes: Sizes, results: list[Term]) -> None:
+        self.node, self.results = node, results
+        op = node.op
+        function = _run_body if isinstance(op, BodyOperation) else _run_operation
+        self.general: Run = partial(function, node, sizes)
+        self.run, self.flat = self.general, False
+        if isinstance(op, BodyOperation):
+            flat = partial(_run_flat, node, self.general)
+            direct = op.rules.direct(node, sizes, flat)
+            if direct is not None:
+                self.run, self.general, self.flat = direct, flat, True
 
 
-def run_of(node: TracedNode) -> Callable[..., tuple[Any, ...]]:
-    """The function that computes a node: of it, sizes of its graph, operands, lengths of axes."""
-    return _run_body if isinstance(node.op, BodyOperation) else _run_operation
+def _run_flat(
+    node: TracedNode, run: Run, operands: Sequence[Any], lengths: dict[int, int]
+) -> Sequence[Any]:
+    """The results of ``run`` where numbers are arrays of one element."""
+    pairs = zip(operands, node.inputs, strict=True)
+    results = run([a if v.shape else a.reshape(()) for a, v in pairs], lengths)
+    made = zip(results, node.outputs, strict=True)
+    return [x if v.shape else np.asarray(x).reshape(1) for x, v in made]
 
 
 def _run_body(
-    node: TracedNode, sizes: Sizes, operands: tuple, lengths: dict[int, int]
-) -> tuple[Any, ...]:
+    node: TracedNode, sizes: Sizes, operands: Sequence[Any], lengths: dict[int, int]
+) -> Sequence[Any]:
     """The results of a graph within the graph, which are new arrays."""
     params = dict(node.params)
     if "lengths" in params:
@@ -157,8 +183,8 @@ def _run_body(
 
 
 def _run_operation(
-    node: TracedNode, sizes: Sizes, operands: tuple, lengths: dict[int, int]
-) -> tuple[Any, ...]:
+    node: TracedNode, sizes: Sizes, operands: Sequence[Any], lengths: dict[int, int]
+) -> Sequence[Any]:
     """The results of a node, contiguous."""
     outputs = compute(node, list(operands), lambda n: sizes.evaluate(n, lengths))
     results = [np.asarray(f, order="C") for f in outputs]

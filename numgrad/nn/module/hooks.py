@@ -17,7 +17,7 @@ the hooks of the module's parameters, and after it the hooks of its arguments.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from numgrad.autograd.function.function import Function
 from numgrad.autograd.hooks import RemovableHandle, name_of, register
@@ -26,6 +26,8 @@ from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError, warn
 
 Hooks = Sequence[Callable[..., Any]]
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
 
 
 class _Passage(Function):
@@ -195,6 +197,17 @@ GLOBAL = ModuleHooks()
 NONE = ModuleHooks()
 
 
+class HasForward(Protocol[P, R]):
+    """A module as its caller sees it: called as its ``forward`` is."""
+
+    _is_hooked: bool
+
+    @property
+    def forward(self) -> Callable[P, R]: ...  # noqa: D102
+
+    def _call_hooked(self, args: tuple, kwargs: dict[str, Any]) -> Any: ...
+
+
 class HookedCall:
     """A call that runs hooks.
 
@@ -209,7 +222,7 @@ class HookedCall:
     _module_hooks: ModuleHooks | None = None
     forward: Callable[..., Any]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self: HasForward[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run ``forward`` and the hooks: Note [Hooks of a module]."""
         if self._is_hooked:
             return self._call_hooked(args, kwargs)

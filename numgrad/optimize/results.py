@@ -1,0 +1,70 @@
+"""What solvers return: SciPy's result, with a solution that is nested as the start."""
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+import numpy as np
+from scipy import optimize
+
+X = TypeVar("X")
+
+if TYPE_CHECKING:
+    Base = dict[str, Any]  # SciPy has no types, and what has none is compatible with all others
+
+    class _Solution:
+        """The type of ``x``: that of the start, but arrays for lists, as SciPy has them."""
+
+        @overload
+        def __get__(self, result: "OptimizeResult[float]", owner: Any = None) -> np.float64: ...
+        @overload
+        def __get__(
+            self,
+            result: "OptimizeResult[list[float]] | OptimizeResult[tuple[float, ...]]",
+            owner: Any = None,
+        ) -> np.ndarray[tuple[Any, ...], np.dtype[np.float64]]: ...
+        @overload
+        def __get__(self, result: "OptimizeResult[X]", owner: Any = None) -> X: ...
+        def __get__(self, result: Any, owner: Any = None) -> Any: ...
+        def __set__(self, result: Any, value: Any) -> None: ...
+else:
+    Base = optimize.OptimizeResult
+
+
+class OptimizeResult(Base, Generic[X]):
+    """Result of a solver: ``scipy.optimize.OptimizeResult`` as SciPy made it, but for ``x``.
+
+    Which of the attributes there are depends on the method.
+
+    Attributes
+    ----------
+    x
+        The solution, nested, shaped and of the dtypes of the start.
+    success, status, message
+        Whether and why the solver ended there.
+    fun
+        Value at the solution; residuals of ``least_squares``.
+    covariance, standard_errors
+        Of ``least_squares``: of the vector of all unknowns, and nested as ``x``.
+    estimates
+        Of ``least_squares``: intervals, contours, figures of merit and a report.
+    """
+
+    if TYPE_CHECKING:
+        x: _Solution = _Solution()
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    success: bool
+    status: int
+    message: str
+    fun: Any
+    jac: Any
+    nfev: int
+    njev: int
+    nhev: int
+    nit: int
+    cost: float
+    grad: np.ndarray
+    optimality: float
+    covariance: np.ndarray
+    standard_errors: Any
+    estimates: Any
