@@ -12,6 +12,7 @@ from numgrad import benchmark as benchmark
 from numgrad import config as config
 from numgrad import data as data
 from numgrad import distributed as distributed
+from numgrad import ecosystem as ecosystem
 from numgrad import errors as errors
 from numgrad import fft as fft
 from numgrad import func as func

@@ -32,7 +32,8 @@ compress concat concatenate cond config conj conjugate constraint convolve copy 
 correlate cos cosh count_nonzero cov cross cummax cummin cumprod cumsum cumulative_prod
 cumulative_sum cumulative_trapezoid curve_fit curve_jac custom_jvp custom_vjp data deg2rad degrees
 delete diag diag_embed diagflat diagonal diagonal_scatter diff digamma digitize distributed divide
-divmod dot dsplit dstack e ediff1d einsum elementwise empty empty_like enable_grad equal erf erfc
+divmod dot dsplit dstack e
+ecosystem ediff1d einsum elementwise empty empty_like enable_grad equal erf erfc
 erfinv errors exp exp2 expand expand_dims expit expm1 extract eye fabs fft fill fix flatnonzero
 flatten flip fliplr flipud float32 float64 float_power floor floor_divide fmax fmin fmod fori_loop
 frexp from_numpy full full_like func gamma gammaln gcd geomspace get_num_threads grad gradient
@@ -68,10 +69,10 @@ viz vjp vmap vsplit vstack where while_loop zeros zeros_like zeta
 
 MODULES = """
 array_api array_api.fft array_api.linalg autograd autograd.forward_ad autograd.function
-autograd.functional autograd.graph benchmark config data distributed distributed.checkpoint errors
-fft func implicit io linalg ndimage nn nn.functional nn.init nn.parallel nn.utils optim
-optim.lr_scheduler optim.swa_utils parallel profiler random signal sparse special stats testing
-tree viz
+autograd.functional autograd.graph benchmark config data distributed distributed.checkpoint
+ecosystem errors fft func implicit io linalg ndimage nn nn.functional nn.init nn.parallel nn.utils
+optim optim.lr_scheduler optim.swa_utils parallel profiler random signal sparse special stats
+testing tree viz
 """
 
 

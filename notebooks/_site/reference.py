@@ -34,6 +34,7 @@ MODULES = {
     "numgrad.autograd.forward_ad": "Forward mode",
     "numgrad.autograd.functional": "Functional forms, as in PyTorch",
     "numgrad.autograd.graph": "Graphs, hooks, saved tensors",
+    "numgrad.ecosystem": "With other libraries",
     "numgrad.func": "Transforms under PyTorch's names",
     "numgrad.implicit": "Implicit derivatives",
     "numgrad.distributed": "Several processes",

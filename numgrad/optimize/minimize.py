@@ -101,9 +101,9 @@ def minimize(
     OptimizeResult
         ``scipy.optimize.OptimizeResult`` as SciPy made it, but ``x`` is nested, shaped and of the
         dtypes of the start: arrays for arrays, Tensors for Tensors. What belongs to all numbers
-        together, such as ``jac`` and ``hess_inv``, is about the vector of free ones, of float64, complex
-        ones as pairs of reals. A solver that finds nothing says so in ``success`` and ``message``,
-        and ``x`` is where it got to.
+        together, such as ``jac`` and ``hess_inv``, is about the vector of free ones, of float64,
+        complex ones as pairs of reals. A solver that finds nothing says so in ``success`` and
+        ``message``, and ``x`` is where it got to.
 
     Raises
     ------
