@@ -10,14 +10,12 @@ datum. What changes between samples are arguments, so a compiled fit compiles no
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError
-
-if TYPE_CHECKING:
-    from numgrad.optimize.fitted_curve import FittedCurve
+from numgrad.optimize.estimates import Estimates, check_level
 
 KINDS = ("residual", "parametric", "case")
 
@@ -35,8 +33,8 @@ class Bootstrap:
         How many did not.
     """
 
-    def __init__(self, fit: FittedCurve, samples: np.ndarray, failures: int) -> None:
-        self.names, self.samples, self.failures, self._fit = fit.names, samples, failures, fit
+    def __init__(self, names: list[str], samples: np.ndarray, failures: int) -> None:
+        self.names, self.samples, self.failures = names, samples, failures
 
     @property
     def standard_errors(self) -> np.ndarray:
@@ -50,8 +48,7 @@ class Bootstrap:
 
     def confidence_intervals(self, level: float = 0.95) -> np.ndarray:
         """Percentiles of the samples, of shape (count, 2)."""
-        if not 0 < level < 1:
-            raise NumgradValueError(f"the level of confidence is between 0 and 1, got {level!r}")
+        check_level(level)
         tails = [(1 - level) / 2, (1 + level) / 2]
         return np.quantile(self.samples, tails, axis=0).T
 
@@ -59,34 +56,40 @@ class Bootstrap:
         return f"Bootstrap of {len(self.samples)} samples of {', '.join(self.names)}"
 
 
-def resampled(fit: FittedCurve, count: int, kind: str, seed: Any) -> Bootstrap:
-    """Fits of samples: Note [Samples of a fit]."""
+def resampled(
+    fit: Estimates,
+    data: tuple[Any, np.ndarray, np.ndarray | None],
+    center: np.ndarray,
+    count: int,
+    kind: str,
+    seed: Any,
+) -> Bootstrap:
+    """Fits of samples of data ``(x, y, weights)`` with that curve: Note [Samples of a fit]."""
     if kind not in KINDS:
         raise NumgradValueError(
             f"bootstrap: there is no kind {kind!r}; choose one of 'residual', 'parametric', 'case'"
         )
     if not isinstance(count, int) or count < 2:
         raise NumgradValueError(f"bootstrap: samples is {count!r}; give an integer of at least 2")
-    weights = fit.weights
-    if kind == "case" and weights is not None and weights.shape != fit.y.shape:
+    x, y, weights = data
+    if kind == "case" and weights is not None and weights.shape != y.shape:
         raise NumgradValueError(
             "bootstrap: with a matrix sigma data are correlated, and cases are not drawn one by "
             "one; choose 'residual' or 'parametric'"
         )
     generator = np.random.default_rng(seed)
-    center = np.broadcast_to(fit.curve(fit.x), fit.y.shape)
-    size = fit.y.size
+    size = y.size
     modified = _modified_residuals(fit) if kind == "residual" else np.zeros(0)
     rows, failures = [], 0
     for _ in range(count):
         if kind == "case":
-            of: Any = (fit.x, fit.y, weights, generator.integers(0, size, size))
+            of: Any = (x, y, weights, generator.integers(0, size, size))
         else:
             if kind == "residual":
                 drawn = modified[generator.integers(0, size, size)]
             else:
                 drawn = generator.normal(scale=np.sqrt(fit.variance), size=size)
-            of = (fit.x, center + _unweighted(weights, drawn, fit.y.shape), weights)
+            of = (x, center + _unweighted(weights, drawn, y.shape), weights)
         try:
             result = fit.solve(fit.from_estimate(), of=of)
         except NumgradError:
@@ -101,10 +104,10 @@ def resampled(fit: FittedCurve, count: int, kind: str, seed: Any) -> Bootstrap:
             f"bootstrap: {failures} of {count} fits failed; fix parameters that the data hardly "
             "determine, or give bounds"
         )
-    return Bootstrap(fit, np.array(rows), failures)
+    return Bootstrap(fit.names, np.array(rows), failures)
 
 
-def _modified_residuals(fit: FittedCurve) -> np.ndarray:
+def _modified_residuals(fit: Estimates) -> np.ndarray:
     """Data minus model, of one variance and centred."""
     left = -fit.result.fun
     basis, _ = np.linalg.qr(fit.result.jac)

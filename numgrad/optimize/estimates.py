@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -10,9 +10,8 @@ import numpy as np
 from scipy import stats
 
 from numgrad.errors import NumgradValueError
-from numgrad.optimize import fit_plots, profile as profiles
+from numgrad.markup import table
 from numgrad.optimize.constraints import ends_of_arrays
-from numgrad.optimize.fit_report import html, text
 from numgrad.optimize.parameter_space import from_start
 from numgrad.optimize.unknowns import Unknowns
 
@@ -225,124 +224,12 @@ class Estimates:
         half = self._quantile(level) * standard_errors(self._covariance)
         return np.stack([self._vector - half, self._vector + half], axis=1)
 
-    def profile(self, name: str | None = None, level: float = 0.95) -> Any:
-        """Confidence interval of a parameter by profile likelihood.
-
-        The ends are where the best fit with that parameter held there is worse by what the level
-        allows: chi-square grows by a factor ``1 + t**2 / degrees of freedom`` with Student's t, or
-        by ``z**2`` if ``sigma`` is absolute (D. M. Bates, D. G. Watts, Nonlinear Regression, 6.1).
-        Of linear models it is ``confidence_intervals``; of others it is asymmetric.
-
-        Parameters
-        ----------
-        name
-            One of ``names`` that is free; by default all of these.
-        level
-            Between 0 and 1.
-
-        Returns
-        -------
-        tuple of float, or ndarray
-            ``(low, high)``; of all an array of shape (count, 2), NaN for what is not free. An end
-            is a bound where the fit there is good enough still, infinite where the data set no
-            limit.
-
-        Raises
-        ------
-        NumgradValueError
-            If the parameter is fixed, tied or not there, or the level is not between 0 and 1.
-        NumgradRuntimeError
-            If a better fit shows on the way, or the model has no values there.
-
-        Examples
-        --------
-        >>> import numpy as np, numgrad as ng
-        >>> x = np.linspace(0, 4, 9)
-        >>> y = np.exp(-0.7 * x) + 0.1 * np.cos(9 * x)
-        >>> fit = ng.curve_fit(lambda x, rate: np.exp(-rate * x), x, y)
-        >>> low, high = fit.profile("rate")
-        >>> bool(high - fit.parameters[0] > fit.parameters[0] - low)
-        True
-        """
-        target = self._quantile(level)
-        if name is not None:
-            return profiles.interval(self, name, target)
-        rows = np.full((len(self.names), 2), np.nan)
-        for k in self.free_places():
-            rows[k] = profiles.interval(self, self.names[k], target)
-        return self._frame(rows, self.names, ["low", "high"])
-
-    def contour(self, first: str, second: str, level: float = 0.95, points: int = 40) -> np.ndarray:
-        """Border of the joint confidence region of two parameters by profile likelihood.
-
-        On rays from the estimate the others are fitted anew until the fit is worse by what the
-        level allows, from the F distribution of two parameters, or chi-square's if ``sigma`` is
-        absolute.
-
-        Parameters
-        ----------
-        first, second
-            Two of ``names`` that are free.
-        level
-            Between 0 and 1.
-        points
-            How many of the border.
-
-        Returns
-        -------
-        ndarray
-            Shape (points + 1, 2), closed: its last point is its first.
-
-        Raises
-        ------
-        NumgradValueError, NumgradRuntimeError
-            As for ``profile``; or if the data do not limit the region.
-        """
-        _check_level(level)
-        if self._absolute:
-            target = np.sqrt(stats.chi2.ppf(level, 2))
-        else:
-            target = np.sqrt(2 * stats.f.ppf(level, 2, max(self.degrees_of_freedom, 1)))
-        return profiles.contour(self, first, second, float(target), points)
-
-    def plot_contour(
-        self,
-        first: str,
-        second: str,
-        axes: Any = None,
-        *,
-        levels: Sequence[float] = (0.68, 0.95),
-        points: int = 40,
-    ) -> Any:
-        """Draw the borders of joint confidence regions of two parameters with matplotlib.
-
-        Parameters
-        ----------
-        first, second, points
-            As for ``contour``.
-        axes
-            Where to draw; by default a new figure's.
-        levels
-            Of confidence, one for each border.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            With labels that may be changed.
-
-        Raises
-        ------
-        NumgradRuntimeError
-            If matplotlib is not installed; or as for ``contour``.
-        """
-        return fit_plots.contours(self, first, second, axes, levels, points)
-
     def free_places(self) -> np.ndarray:
         """Which of ``names`` are free."""
         return np.flatnonzero([self.unknowns.tie_of(k) is None for k in range(self._vector.size)])
 
     def _quantile(self, level: float) -> float:
-        _check_level(level)
+        check_level(level)
         two_sided = (1 + level) / 2
         if self._absolute:
             return float(stats.norm.ppf(two_sided))
@@ -373,7 +260,7 @@ class Estimates:
             note = "" if held is None else held if held == "fixed" else f"= {held}"
             yield (name, f"{value:.8g}", *numbers, note)
 
-    def strongest_correlations(self, above: float) -> list[tuple[str, str, float]]:
+    def strongest_correlations(self, above: float) -> list[tuple[str, str]]:
         """Pairs of free parameters by the size of their correlation."""
         matrix, places = self._correlations(), self.free_places()
         pairs = [
@@ -382,19 +269,44 @@ class Estimates:
             for j in places[n + 1 :]
             if abs(matrix[i, j]) >= above
         ]
-        return sorted(pairs, key=lambda pair: -abs(pair[2]))
+        pairs.sort(key=lambda pair: -abs(pair[2]))
+        return [(f"{first}, {second}", f"{value:+.4f}") for first, second, value in pairs]
 
     def summary(self, correlations: float = 0.1) -> str:
         """Report the fit in figures, a table of parameters, and the larger ``correlations``."""
-        return text(self, correlations)
+        facts = [("fit of", self.title), *self.facts()]
+        wide = max(len(key) for key, _ in facts)
+        lines = [f"{key:{wide}}  {value}" for key, value in facts]
+        lines += ["", *_columns(list(self.rows()))]
+        pairs = self.strongest_correlations(correlations)
+        if pairs:
+            lines += ["", "correlations", *_columns(pairs)]
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        return html(self, 0.1)
+        head, *rows = self.rows()
+        pairs = self.strongest_correlations(0.1)
+        tables = [table(self.facts(), caption=self.title), table(rows, head)]
+        return "".join(tables + [table(pairs, caption="correlations")] * bool(pairs))
 
 
-def _check_level(level: float) -> None:
+def _columns(rows: list[tuple[str, ...]]) -> list[str]:
+    """Lines of text in columns: numbers to the right, names and notes to the left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    left = (0, 6)
+    return [
+        "  ".join(
+            cell.ljust(width) if k in left else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def check_level(level: float) -> None:
+    """Raise if a level of confidence is none."""
     if not 0 < level < 1:
         raise NumgradValueError(f"the level of confidence is between 0 and 1, got {level!r}")

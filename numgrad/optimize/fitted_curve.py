@@ -12,13 +12,14 @@ from numgrad.core.foreign import labelled_kind
 from numgrad.errors import NumgradValueError
 from numgrad.optimize import fit_plots
 from numgrad.optimize.bootstrap import Bootstrap, resampled
-from numgrad.optimize.estimates import Estimates, variances
+from numgrad.optimize.estimates import variances
 from numgrad.optimize.models import Model
+from numgrad.optimize.profile import ProfiledEstimates
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.derivatives import jacobian
 
 
-class FittedCurve(Estimates):
+class FittedCurve(ProfiledEstimates):
     """Result of ``ng.curve_fit``; besides the attributes below it has those of ``Estimates``.
 
     Where data, or the start, came as objects of pandas, vectors are Series and matrices and bands
@@ -208,7 +209,8 @@ class FittedCurve(Estimates):
         >>> drawn.samples.shape, bool(abs(drawn.samples.mean() - 2) < 0.2)
         ((50, 1), True)
         """
-        return resampled(self, samples, kind, seed)
+        center = np.broadcast_to(self.curve(self.x), self.y.shape)
+        return resampled(self, (self.x, self.y, self.weights), center, samples, kind, seed)
 
     # ----------------------------------------------------------------------------------- pictures
 
@@ -236,7 +238,15 @@ class FittedCurve(Estimates):
         NumgradValueError
             If ``x`` is not one vector, so that there is no curve to draw.
         """
-        return fit_plots.curve(self, axes, level, points)
+        axes = fit_plots.axes_or_new("plot", axes)
+        if not self._is_curve():
+            raise NumgradValueError(
+                f"plot: x has shape {np.shape(self.x)}; a curve is drawn over one vector, so draw "
+                "what fit(x) returns yourself"
+            )
+        grid = np.linspace(np.min(self.x), np.max(self.x), points)
+        fitted = (grid, self.curve(grid), *self.band(grid, level))
+        return fit_plots.curve(axes, (self.x, self.y, self._deviations()), fitted, level)
 
     def plot_residuals(self, axes: Any = None) -> Any:
         """Draw residuals, data minus model, in units of their standard deviations, with matplotlib.
@@ -256,7 +266,23 @@ class FittedCurve(Estimates):
         NumgradRuntimeError
             If matplotlib is not installed.
         """
-        return fit_plots.residuals(self, axes)
+        deviations = self._deviations()
+        scale = np.sqrt(self.variance) * (1.0 if deviations is None else deviations)
+        is_curve = self._is_curve()
+        places = np.asarray(self.x) if is_curve else (self.y + self.left).ravel()
+        values = (-self.left / scale).ravel()
+        return fit_plots.residuals(axes, places, values, "x" if is_curve else "fit")
+
+    def _is_curve(self) -> bool:
+        return np.ndim(self.x) == 1 and self.y.ndim == 1
+
+    def _deviations(self) -> np.ndarray | None:
+        """Standard deviations of the data, as ``sigma`` gave them."""
+        weights = self.weights
+        if weights is None or weights.shape == self.y.shape:
+            return None if weights is None else 1 / weights
+        lower = np.linalg.inv(weights)
+        return np.sqrt(np.sum(lower**2, axis=1)).reshape(self.y.shape)
 
     def _beside(self, x: Any, values: np.ndarray) -> Any:
         """Values at places, with the index of these if they have one of pandas."""

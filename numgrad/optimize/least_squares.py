@@ -8,9 +8,9 @@ from scipy import optimize
 
 from numgrad.errors import NumgradValueError
 from numgrad.optimize.constraints import ends_of_arrays
-from numgrad.optimize.estimates import Estimates
 from numgrad.optimize.objective import Values, sum_of_squares
 from numgrad.optimize.parameter_space import free_unknowns
+from numgrad.optimize.profile import ProfiledEstimates
 from numgrad.optimize.results import OptimizeResult, X
 from numgrad.optimize.unknowns import Unknowns
 from numgrad.optimize.watch import Watch
@@ -147,7 +147,7 @@ def least_squares(
             return solved(again, bounds=bounds, **options | others)
 
         title = getattr(residuals, "__name__", type(residuals).__name__)
-        estimates = Estimates(title, unknowns, result, solve, bounds)
+        estimates = ProfiledEstimates(title, unknowns, result, solve, bounds)
         result.covariance = estimates.covariance
         result.standard_errors = estimates.standard_errors
         result.estimates = estimates

@@ -10,22 +10,141 @@ interval, where it is the quantile, takes few fits, each of which starts from th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from scipy import stats
 from scipy.optimize import brentq
 
 from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError
+from numgrad.optimize import fit_plots
+from numgrad.optimize.estimates import Estimates, check_level
 from numgrad.optimize.parameter_space import from_start
-
-if TYPE_CHECKING:
-    from numgrad.optimize.estimates import Estimates
 
 EXPANSIONS = 30
 """Steps outwards, each twice the last, after which the data are said to set no limit."""
 
 
-def interval(fit: Estimates, name: str, target: float) -> tuple[float, float]:
+class ProfiledEstimates(Estimates):
+    """Estimates with intervals and regions of confidence by profile likelihood."""
+
+    def profile(self, name: str | None = None, level: float = 0.95) -> Any:
+        """Confidence interval of a parameter by profile likelihood.
+
+        The ends are where the best fit with that parameter held there is worse by what the level
+        allows: chi-square grows by a factor ``1 + t**2 / degrees of freedom`` with Student's t, or
+        by ``z**2`` if ``sigma`` is absolute (D. M. Bates, D. G. Watts, Nonlinear Regression, 6.1).
+        Of linear models it is ``confidence_intervals``; of others it is asymmetric.
+
+        Parameters
+        ----------
+        name
+            One of ``names`` that is free; by default all of these.
+        level
+            Between 0 and 1.
+
+        Returns
+        -------
+        tuple of float, or ndarray
+            ``(low, high)``; of all an array of shape (count, 2), NaN for what is not free. An end
+            is a bound where the fit there is good enough still, infinite where the data set no
+            limit.
+
+        Raises
+        ------
+        NumgradValueError
+            If the parameter is fixed, tied or not there, or the level is not between 0 and 1.
+        NumgradRuntimeError
+            If a better fit shows on the way, or the model has no values there.
+
+        Examples
+        --------
+        >>> import numpy as np, numgrad as ng
+        >>> x = np.linspace(0, 4, 9)
+        >>> y = np.exp(-0.7 * x) + 0.1 * np.cos(9 * x)
+        >>> fit = ng.curve_fit(lambda x, rate: np.exp(-rate * x), x, y)
+        >>> low, high = fit.profile("rate")
+        >>> bool(high - fit.parameters[0] > fit.parameters[0] - low)
+        True
+        """
+        target = self._quantile(level)
+        if name is not None:
+            return _interval(self, name, target)
+        rows = np.full((len(self.names), 2), np.nan)
+        for k in self.free_places():
+            rows[k] = _interval(self, self.names[k], target)
+        return self._frame(rows, self.names, ["low", "high"])
+
+    def contour(self, first: str, second: str, level: float = 0.95, points: int = 40) -> np.ndarray:
+        """Border of the joint confidence region of two parameters by profile likelihood.
+
+        On rays from the estimate the others are fitted anew until the fit is worse by what the
+        level allows, from the F distribution of two parameters, or chi-square's if ``sigma`` is
+        absolute.
+
+        Parameters
+        ----------
+        first, second
+            Two of ``names`` that are free.
+        level
+            Between 0 and 1.
+        points
+            How many of the border.
+
+        Returns
+        -------
+        ndarray
+            Shape (points + 1, 2), closed: its last point is its first.
+
+        Raises
+        ------
+        NumgradValueError, NumgradRuntimeError
+            As for ``profile``; or if the data do not limit the region.
+        """
+        check_level(level)
+        if self._absolute:
+            target = np.sqrt(stats.chi2.ppf(level, 2))
+        else:
+            target = np.sqrt(2 * stats.f.ppf(level, 2, max(self.degrees_of_freedom, 1)))
+        return _contour(self, first, second, float(target), points)
+
+    def plot_contour(
+        self,
+        first: str,
+        second: str,
+        axes: Any = None,
+        *,
+        levels: Sequence[float] = (0.68, 0.95),
+        points: int = 40,
+    ) -> Any:
+        """Draw the borders of joint confidence regions of two parameters with matplotlib.
+
+        Parameters
+        ----------
+        first, second, points
+            As for ``contour``.
+        axes
+            Where to draw; by default a new figure's.
+        levels
+            Of confidence, one for each border.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            With labels that may be changed.
+
+        Raises
+        ------
+        NumgradRuntimeError
+            If matplotlib is not installed; or as for ``contour``.
+        """
+        borders = {level: self.contour(first, second, level, points) for level in levels}
+        places = [_free_place(self, "contour", name) for name in (first, second)]
+        return fit_plots.contours(axes, borders, self.result.x[places], (first, second))
+
+
+def _interval(fit: Estimates, name: str, target: float) -> tuple[float, float]:
     """Where the profile of a parameter reaches a value to the left and to the right."""
     place = _free_place(fit, "profile", name)
     error = np.sqrt(fit.free_covariance[place, place])
@@ -38,7 +157,7 @@ def interval(fit: Estimates, name: str, target: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def contour(fit: Estimates, first: str, second: str, target: float, points: int) -> np.ndarray:
+def _contour(fit: Estimates, first: str, second: str, target: float, points: int) -> np.ndarray:
     """Border of the region where the profile of two parameters is below a value."""
     places = [_free_place(fit, "contour", name) for name in (first, second)]
     if first == second:

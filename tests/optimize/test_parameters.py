@@ -260,7 +260,10 @@ def test_what_is_wrong_is_named(options, words):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"p0": {"amplitud": 1.0}, "fixed": {"rate": 1}}, "neither it nor a tie has amplitud"),
+        (
+            {"p0": {"amplitude": 1.0, "phase": 1.0}, "fixed": {"rate": 1}},
+            "neither it nor a tie has phase",
+        ),
         ({"fixed": {"q": 1}}, "no parameter 'q'; there are amplitude, rate, offset"),
         ({"bounds": {"q": (0, 1)}}, "no parameter 'q'; there are amplitude, rate, offset"),
         ({"nan_policy": "propagate"}, "choose 'raise', or 'omit'"),
