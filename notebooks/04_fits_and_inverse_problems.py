@@ -50,6 +50,7 @@ assert np.allclose(fit.standard_errors, gauss1.deviations, rtol=1e-6)
 axes = fit.plot(plt.figure(figsize=(7, 3.5)).gca(), level=0.999)
 axes.set_xlabel("channel")
 axes.set_ylabel("counts")
+plt.show()
 
 # %% [markdown]
 # The band says where the curve is; with `prediction=True` it says where new data are.
@@ -110,6 +111,7 @@ axes.plot(times, decays(robust.x), label="robust")
 axes.set_xlabel("time")
 axes.set_ylabel("signal")
 axes.legend()
+plt.show()
 
 # %% [markdown]
 # ## Minimize, with second derivatives and constraints
@@ -205,9 +207,11 @@ def lotka_volterra(t, y, rates):
 
 def populations(p):
     """Both at the times of the counts."""
-    return ng.solve_ivp(
-        lotka_volterra, (0, 15), p["start"], t_eval=times, args=(p["rates"],), rtol=1e-6
-    ).y
+    rates, start = p["rates"], p["start"]
+    solution = ng.solve_ivp(
+        lotka_volterra, (0, 15), start, t_eval=times, args=(rates,), rtol=1e-6, jit=True
+    )
+    return solution.y
 
 
 truth = {"rates": np.array([1.1, 0.4, 0.1, 0.4]), "start": np.array([10.0, 5.0])}
@@ -226,6 +230,7 @@ for label, seen, fitted, colour in zip(
 axes.set_xlabel("time")
 axes.set_ylabel("population")
 axes.legend()
+plt.show()
 
 # %% [markdown]
 # Robertson's chemistry is stiff: rates differ by nine powers of ten. `Radau`, `BDF` and `LSODA` are
@@ -311,7 +316,9 @@ def misfit(log):
     return np.sum(((temperature(log) - seen) / sigma) ** 2) / 2 + rough
 
 
-result = ng.minimize(misfit, np.zeros(cells**2), method="L-BFGS-B", options={"maxiter": 150})
+result = ng.minimize(
+    misfit, np.zeros(cells**2), method="L-BFGS-B", options={"maxiter": 150}, jit=True
+)
 disk = truth == 1
 found = result.x.reshape(cells, cells)
 print(

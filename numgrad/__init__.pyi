@@ -12,10 +12,12 @@ from numgrad import benchmark as benchmark
 from numgrad import config as config
 from numgrad import data as data
 from numgrad import distributed as distributed
+from numgrad import ecosystem as ecosystem
 from numgrad import errors as errors
 from numgrad import fft as fft
 from numgrad import func as func
 from numgrad import implicit as implicit
+from numgrad import interpolate as interpolate
 from numgrad import io as io
 from numgrad import linalg as linalg
 from numgrad import ndimage as ndimage

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from numgrad.autograd.variable import Tensor
+    from numgrad.markup import Report
     from numgrad.transforms.signatures import Transformed
 
 P = ParamSpec("P")
@@ -371,7 +372,7 @@ class Jitted(Generic[P, R]):
         """Assembly of the kernels compiled last."""
         return "\n".join(f"# {k.name}\n{k.asm()}" for k in self._kernels("asm"))
 
-    def report(self) -> str:
+    def report(self) -> Report:
         """Text about what was compiled so far: why, from what and into what.
 
         For each kind of arguments that the function was called with: its inputs and guards, the

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 import numpy as np
 from scipy import optimize
 
+from numgrad.markup import table
+
 X = TypeVar("X")
 
 if TYPE_CHECKING:
@@ -65,3 +67,15 @@ class OptimizeResult(Base, Generic[X]):
     optimality: float
     covariance: np.ndarray
     standard_errors: Any
+
+    def _repr_html_(self) -> str:
+        first = ("success", "message", "fun", "cost", "x")
+        names = [*(name for name in first if name in self), *(n for n in self if n not in first)]
+        return table([name, _short(self[name])] for name in names)
+
+
+def _short(value: Any) -> str:
+    """A value of a result on few lines."""
+    if isinstance(value, np.ndarray):
+        return np.array2string(value, threshold=20, precision=6)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

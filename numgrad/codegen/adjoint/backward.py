@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 
 from numgrad.codegen.adjoint.activity import Activity, CotangentBlocks
 from numgrad.codegen.adjoint.operations import Operations
@@ -149,7 +150,7 @@ class Backward:
         lines = self._reversed(function.body)
         self.lines = self._opened(function.body, lines)
 
-    @property
+    @cached_property
     def is_mostly_fused(self) -> bool:
         """Whether loops are nested deeper in fused ones than in those that are reversed later.
 

@@ -19,7 +19,7 @@ for any number of these.
 
 The number is the work by ``CHUNK``, in halves of nanoseconds as estimated from the text, where an
 inner loop of unknown length counts as ``UNKNOWN_TRIPS`` iterations; and so few that clearing and
-adding up private copies takes an eighth of the work or so (``COPY``). The first chunk adds to the
+adding up private copies takes a twentieth of the work or so (``COPY``). The first chunk adds to the
 array itself, so a loop of one chunk has no copies, and is no launch.
 """
 
@@ -42,7 +42,7 @@ from numgrad.codegen.native.syntax import nodes
 
 CHUNK = 40_000
 """Work of a chunk at least, in halves of nanoseconds."""
-COPY = 24
+COPY = 40
 """Work, in halves of nanoseconds, that is worth a private copy of an element at least."""
 UNKNOWN_TRIPS = 16
 """Iterations that an inner loop has by estimate where none is known before."""

@@ -26,8 +26,6 @@ from numgrad.codegen.adjoint.snapshots import kept_in_steps, possible_snapshots,
 from numgrad.codegen.adjoint.split import ForwardState, SplitProgram, UnitGradients
 from numgrad.codegen.adjoint.sweeps import (
     backward_of,
-    differentiable_arrays,
-    differentiable_numbers,
     forward_text,
     gradient_text,
     parameters,
@@ -201,7 +199,7 @@ class DerivativeProgram:
         facts = facts_of(function)
         return Text(f"{function.name}_{word}", source, kinds, self.operations, facts)
 
-    @property
+    @cached_property
     def _with_derivatives(self) -> list[str]:
         return with_derivatives(self.function)
 
@@ -334,7 +332,7 @@ class DerivativeProgram:
         scope = self.definition.scope
         return report_of(self.function, backward, scope, texts, split, is_fused, size)
 
-    @property
+    @cached_property
     def all_inputs(self) -> tuple[str, ...]:
         """The parameters with derivatives."""
         return tuple([n for n in self.names if n in self._with_derivatives])
@@ -399,14 +397,17 @@ class DerivativeProgram:
                 if name in out:  # an array may be returned twice
                     out[name] += seed
                 else:
-                    out[name] = np.array(np.broadcast_to(seed, shape), dtype, order="C")
-        out = {
-            name: out[name] if name in out else np.zeros(arrays[name].shape, arrays[name].dtype)
-            for name in differentiable_arrays(self.function)
+                    out[name] = np.empty(shape, dtype)
+                    out[name][...] = seed
+        dtypes = self.function.dtypes
+        return {
+            name: out[name]
+            if name in out
+            else np.zeros(arrays[name].shape, arrays[name].dtype)
+            if name in self.function.arrays
+            else np.zeros(1, dtypes[name])
+            for name in self._with_derivatives
         }
-        for name in differentiable_numbers(self.function):
-            out[name] = np.zeros(1, self.function.dtypes[name])
-        return out
 
     def vjp(
         self,
@@ -484,7 +485,7 @@ class DerivativeProgram:
             given = self._given(arguments)
             results = self._results(given)
             arrays = {**given, **results}
-            ones = [np.ones((), o.dtype) if o.dtype.kind in "fc" else None for o in self.outputs]
+            ones = [1 if o.dtype.kind in "fc" else None for o in self.outputs]
             bars = self._cotangents(arrays, ones)
             self.gradient(inputs).entry(*self._first(given, results), *bars.values())
             self._check_results(results)

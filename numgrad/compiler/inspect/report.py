@@ -37,12 +37,13 @@ from numgrad.compiler.passes import Record
 from numgrad.compiler.run.program import KernelProgram
 from numgrad.compiler.run.specialise import Specialisation
 from numgrad.compiler.run.steps import KernelStep, Segment
+from numgrad.markup import Report, table
 
 WIDTH = 100
 Lines = Iterator[str]
 
 
-def report(name: str, specialisations: Sequence[Specialisation], statistics: Statistics) -> str:
+def report(name: str, specialisations: Sequence[Specialisation], statistics: Statistics) -> Report:
     """A text on all specialisations of a function."""
     s = statistics
     lines = [
@@ -59,7 +60,7 @@ def report(name: str, specialisations: Sequence[Specialisation], statistics: Sta
             if isinstance(program, KernelProgram):
                 lines += [f"  {phase}"] if len(programs) > 1 else []
                 lines += _indented(_of_program(program))
-    return "\n".join(lines)
+    return Report("\n".join(lines))
 
 
 def _indented(lines: Iterable[str]) -> Lines:
@@ -508,6 +509,15 @@ class StatisticsTable(tuple[Statistics, ...]):
             for row in self
         ]
         return "\n".join([head, *rows])
+
+    def _repr_html_(self) -> str:
+        head = ("function", "calls", "traces", "compiles", "from disk", "seconds")
+        rows = (
+            [row.name, *map(str, (row.calls, row.traces, row.compiles, row.cache_hits)),
+             f"{row.seconds:.2f}"]
+            for row in self
+        )  # fmt: skip
+        return table(rows, head)
 
 
 def jit_stats() -> StatisticsTable:
