@@ -74,7 +74,7 @@ class ProfiledEstimates(Estimates):
         rows = np.full((len(self.names), 2), np.nan)
         for k in self.free_places():
             rows[k] = _interval(self, self.names[k], target)
-        return self._frame(rows, self.names, ["low", "high"])
+        return self.labels(rows, self.names, ["low", "high"])
 
     def contour(self, first: str, second: str, level: float = 0.95, points: int = 40) -> np.ndarray:
         """Border of the joint confidence region of two parameters by profile likelihood.
