@@ -18,6 +18,7 @@ longer than reading it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,6 +36,10 @@ CHOOSE, GATHER, IOTA = "choose", "gather", "iota"
 an element along an axis (or, without one, in order)."""
 PRODUCT = "product"
 """Matrix products of operands in memory."""
+CALL = "call"
+"""A function of the kernel library, of operands in memory: the detail is a ``LibraryCall``."""
+CALLS = (PRODUCT, CALL)
+"""Terms computed as a whole between nests."""
 MATRIX = "matrix"
 """A function of all elements of small matrices, in loops: see ``Elimination``."""
 PART = "part"
@@ -47,7 +52,22 @@ FUSED = "fused"
 
 _NO_MAPS = frozenset(
     (BUFFER, SCALAR, OPAQUE, CONSTANT, SIZE, REDUCE, VIEW, CHOOSE, GATHER, IOTA, SCATTER, SCAN)
-) | {MATRIX, PART, PRODUCT}
+) | {MATRIX, PART, *CALLS}
+
+
+@dataclass(frozen=True)
+class LibraryCall:
+    """A kernel ``"module:name"`` that computes an array, in its form for a dtype.
+
+    It gets addresses of operands and of the result, then ``lengths``, then ``numbers``; ``flops``
+    is how many operations that takes, about.
+    """
+
+    function: str
+    dtype: np.dtype
+    lengths: tuple[Length, ...]
+    numbers: tuple[int, ...]
+    flops: Length
 
 
 class Term:
@@ -348,7 +368,7 @@ _MOST_WAYS = 8
 _MOST_WORK = 1000
 
 Way = tuple[int, ...]
-_WHOLE = (REDUCE, SCATTER, SCAN, PRODUCT, MATRIX)
+_WHOLE = (REDUCE, SCATTER, SCAN, MATRIX, *CALLS)
 """Terms that are stored, as no element of them is computed alone."""
 
 
@@ -415,7 +435,7 @@ def first_stored(roots: Iterable[Term]) -> dict[int, Term]:
             stored[term.number] = term
         if term.op in _WHOLE:
             stored[term.number] = term
-        if term.op in (OPAQUE, PRODUCT):
+        if term.op == OPAQUE or term.op in CALLS:
             stored.update((a.number, a) for a in term.args)
         elif term.op == GATHER and term.args[0].number in costly:
             stored[term.args[0].number] = term.args[0]

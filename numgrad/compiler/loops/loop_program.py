@@ -325,19 +325,18 @@ class LoopProgram:
         names = [f"n{k}" for k in written.lengths]
         limit = f"limits.get(({''.join(name + ', ' for name in names)}), {FIRST})"
         again = "general(operands, lengths)"
-        steps, reverse = limit, "0"
+        reverse = str(int(node.params.get("reverse", False)))
         if body.until is not None:
-            lines += [f"if not o{body.until}[0]:", f"    return {again}"]
+            lines += [f"if not o{body.until}[0]:", f"    return {again}", f"steps = {limit}"]
         else:
-            reverse = str(int(node.params["reverse"]))
-            steps = sizes.text(node.params["length"], outer)
-            lines += [f"steps = {steps}", f"if steps > {limit}:", f"    return {again}"]
-            steps = "steps"
+            lines.append(f"steps = {sizes.text(node.params['length'], outer)}")
+            lines += [f"if steps > {limit}:", f"    return {again}"]
         lines += self._allocations(reverse == "1")
         watched = body.until is not None or self.fails
         if watched:
-            lines.append("ended = array([-1, 0])")
-        lines.append(f"entry({', '.join([*operands, *results, 'ended', steps, reverse, *names])})")
+            lines.append("ended = array([-1, steps])")
+        arguments = [*operands, *results, "ended", "steps", reverse, *names]
+        lines.append(f"entry({', '.join(arguments)})")
         if watched:
             lines += ["if ended[0] >= 0:", f"    return {again}"]
         if body.until is not None:
