@@ -3,10 +3,10 @@
 Note [Containers]
 -----------------
 Tuples, lists, named tuples, dicts, instances of dataclasses and of classes given to ``register``
-are containers, and labelled arrays of xarray and Series of pandas, which hold one array; everything
-else is a leaf, and so is what is an array besides or can be called. A subclass of ``tuple`` or ``list`` is put together
-by its class, one of ``dict`` other than ``OrderedDict`` as a dict, and an instance of a dataclass
-from its fields, without ``__init__``.
+are containers, and so are labelled arrays of xarray and Series of pandas, which hold one array;
+everything else is a leaf, and so is what is an array besides or can be called. A subclass of
+``tuple`` or ``list`` is put together by its class, one of ``dict`` other than ``OrderedDict`` as a
+dict, and an instance of a dataclass from its fields, without ``__init__``.
 """
 
 import dataclasses
@@ -37,7 +37,7 @@ class Container(NamedTuple):
     join
         Makes an instance of a class, of keys and parts.
     fields
-        Names of the attributes that the parts are, if they are such; empty of one that is not shown.
+        Names of the attributes that the parts are, if they are such; empty for one not shown.
     """
 
     split: Callable[[Any], tuple[Any, Sequence[Any]]]

@@ -23,6 +23,7 @@ count by place.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -157,17 +158,17 @@ def _places(index: Any, key: Any) -> Any:
         ) from None
 
 
-class _Labels:
+class SeriesLabels:
     """The index of a Series; what comes out has no name, which operations would not keep."""
 
     def __init__(self, index: Any) -> None:
         self.index = index
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Labels) and self.index.identical(other.index)
+        return isinstance(other, SeriesLabels) and self.index.identical(other.index)
 
     def __hash__(self) -> int:
-        return hash((_Labels, len(self.index)))
+        return hash((SeriesLabels, len(self.index)))
 
     def around(self, data: Any) -> Any:
         """A vector with these labels; what has another shape, as a Jacobian, as it is."""
@@ -180,10 +181,23 @@ class _Labels:
         return sys.modules["pandas"].Series(data, self.index)
 
 
-def _split(series: Any) -> tuple[_Labels, tuple[Any]]:
+def _split(series: Any) -> tuple[SeriesLabels, tuple[Any]]:
     if isinstance(series, IndexedTensor):
-        return _Labels(series._index), (series.plain(),)
-    return _Labels(series.index), (np.asarray(series),)
+        return SeriesLabels(series._index), (series.plain(),)
+    return SeriesLabels(series.index), (np.asarray(series),)
+
+
+def indices(nesting: tree.Nesting) -> Iterator[Any]:
+    """The index of each array of a nesting; None of what came of no Series."""
+    if nesting is None:
+        yield None
+        return
+    _, keys, children = nesting
+    if isinstance(keys, SeriesLabels):
+        yield keys.index
+        return
+    for child in children:
+        yield from indices(child)
 
 
 SERIES = tree.Container(_split, lambda kind, labels, children: labels.around(*children), ("",))
@@ -213,7 +227,9 @@ def apply(op: Op, args: tuple, params: dict[str, Any]) -> Any:
         return op.expanded(args, params)
     if op.name == "matmul" and len(args) == 2:
         args, index = _of_frames(*args)
-        out = bind(op, tuple(a.plain() if isinstance(a, IndexedTensor) else a for a in args), params)
+        out = bind(
+            op, tuple(a.plain() if isinstance(a, IndexedTensor) else a for a in args), params
+        )
         return out if index is None else _labelled(op.name, out, index)
     elementwise = isinstance(op, Elementwise) or op.name in _SAME_PLACES
     index = None
