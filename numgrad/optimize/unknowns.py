@@ -1,6 +1,8 @@
 """The unknowns of a solver: a nesting as the caller gave it, and the vector that SciPy sees."""
 
+import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -85,7 +87,17 @@ class Unknowns:
         Of the start; None for a single array.
     names
         The arrays as a reader would write them.
+    constants
+        Arrays that functions of the unknowns are given besides.
     """
+
+    constants: tuple[np.ndarray, ...] = ()
+
+    referenced: frozenset[str] = frozenset()
+    """Names of parameters that others are tied to."""
+
+    restrictions: tuple[dict[Any, Any], dict[Any, Any]] = ({}, {})
+    """Names of what is fixed at the start, and ties by name."""
 
     def __init__(self, name: str, x0: Any, called: str = "x0") -> None:
         if state.ground.deferred or state.interpreters:
@@ -114,6 +126,42 @@ class Unknowns:
         self.single = len(arrays) == 1 and arrays[0].dtype == np.float64
         self._shape = arrays[0].shape
         self._nested = self.nesting is not None
+        self._called = called
+
+    def labels(self) -> list[str]:
+        """Names of the arrays as a caller writes them: keys, fields, else ``x`` for ``x0``."""
+        if self.nesting is None:
+            return [self._called.removesuffix("0")]
+        bare = (path.lstrip(".") for path in paths(self.nesting, ""))
+        return [_TOP_KEY.sub(r"\1", path) for path in bare]
+
+    @cached_property
+    def element_labels(self) -> list[str]:
+        """Names of the numbers that are solved for: those of the arrays, with an index."""
+        labels = self.labels()
+        return [self.packing.name(k, labels) for k in range(self.packing.size)]
+
+    @cached_property
+    def places(self) -> dict[str, list[int]]:
+        """Where in the vector each array, and each element, is, by its name."""
+        places: dict[str, list[int]] = {}
+        for k, label in enumerate(self.element_labels):
+            places.setdefault(label, []).append(k)
+        for label, elements in zip(self.labels(), self.packing.slices, strict=True):
+            places[label] = list(range(elements.start, elements.stop))
+        return places
+
+    def placed(self, name: str, label: Any) -> list[int]:
+        """Where in the vector a parameter is that a caller names, or numbers in one array."""
+        if isinstance(label, int) and self.nesting is None and 0 <= label < self.packing.size:
+            return [label]
+        if label not in self.places:
+            known = list(self.places)
+            raise NumgradValueError(
+                f"{name}: there is no parameter {label!r}; there are {', '.join(known[:12])}"
+                + (", ..." if len(known) > 12 else "")
+            )
+        return self.places[label]
 
     def element(self, k: int) -> str:
         """An element of the vector as a reader would write it."""
@@ -135,7 +183,38 @@ class Unknowns:
             [Tensor(a) if tensor else a[()] if scalar else a for a, tensor, scalar in kinds]
         )
 
-    def nested(self, leaves: Sequence[Any]) -> Any:
+    @property
+    def whole(self) -> "Unknowns":
+        """All numbers that the caller named, solved for or not."""
+        return self
+
+    @property
+    def slots(self) -> np.ndarray:
+        """Where the numbers that are solved for are in the vector of all."""
+        return np.arange(self.packing.size)
+
+    @property
+    def structure(self) -> Any:
+        """What decides how functions are called, besides shapes; it has a hash."""
+        return self.nesting
+
+    def expanded(self, x: np.ndarray) -> np.ndarray:
+        """All numbers, of a vector of those that are solved for."""
+        return x
+
+    def derivative(self, x: np.ndarray) -> np.ndarray | None:
+        """Of ``expanded``, a row for each number; None if that is the identity."""
+        return None
+
+    def tie_of(self, k: int) -> str | None:
+        """How number ``k`` of all is held: an expression, "fixed", or None if it is free."""
+        return None
+
+    def restricted(self, name: str, low: np.ndarray, high: np.ndarray) -> tuple[Any, Any]:
+        """Bounds of what is solved for, of those of all numbers."""
+        return low, high
+
+    def nested(self, leaves: Sequence[Any], constants: Sequence[Any] = ()) -> Any:
         """Leaves in the caller's containers."""
         return unflatten(self.nesting, iter(leaves)) if self._nested else leaves[0]
 
@@ -166,6 +245,9 @@ class Unknowns:
         """The nesting with shapes for arrays."""
         shapes = zip(self.packing.dtypes, self.packing.shapes, strict=True)
         return repr(self.nested([f"<{dtype}{list(shape)}>" for dtype, shape in shapes]))
+
+
+_TOP_KEY = re.compile(r"^\['([^']*)'\]")
 
 
 def _numbers(name: str, called: str, leaf: Any) -> np.ndarray:
