@@ -41,6 +41,7 @@ Where to look:
                         ``root``, ``quad``; ``objective`` and ``linear_operator`` for others
 ``ng.ecosystem``        adapters to iminuit, lmfit, NLopt, emcee, nutpie, scikit-learn, PyMC, ...
 ``ng.implicit``         roots, fixed points, minima, linear systems: differentiated as solutions
+``ng.interpolate``      SciPy's interpolants: splines, piecewise polynomials, regular grids
 ``ng.sparse``           products with sparse matrices and systems of them
 ``ng.random``           Tensors of random numbers from NumPy's generators
 ``ng.data``             datasets, and loaders of batches
@@ -99,8 +100,8 @@ _namespace(
         "numgrad.transforms.products": "hvp jvp linearize stop_gradient vhp vjp",
     },
     late={  # most programs need a part of it
-        "numgrad": "array_api benchmark data distributed ecosystem func implicit io nn optim "
-        "parallel profiler sparse stats testing tree viz "
+        "numgrad": "array_api benchmark data distributed ecosystem func implicit interpolate io nn "
+        "optim parallel profiler sparse stats testing tree viz "
         + " ".join(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()})),
         "numgrad.compiler.api": "jit",
         "numgrad.compiler.inspect.report": "jit_stats",

@@ -17,6 +17,7 @@ from numgrad import errors as errors
 from numgrad import fft as fft
 from numgrad import func as func
 from numgrad import implicit as implicit
+from numgrad import interpolate as interpolate
 from numgrad import io as io
 from numgrad import linalg as linalg
 from numgrad import ndimage as ndimage

@@ -39,7 +39,8 @@ flatten flip fliplr flipud float32 float64 float_power floor floor_divide fmax f
 frexp from_numpy full full_like func gamma gammaln gcd geomspace get_num_threads grad gradient
 greater greater_equal heaviside hessian histogram histogram2d histogram_bin_edges histogramdd
 hsplit hstack hvp hypot i0 imag implicit index_add index_copy index_fill index_put inf
-inference_mode inner insert int16 int32 int64 int8 interp intersect1d invert io is_grad_enabled
+inference_mode inner insert int16 int32 int64 int8 interp interpolate
+intersect1d invert io is_grad_enabled
 is_inference_mode_enabled isclose isfinite isin isinf isnan isneginf isposinf ix_ jacfwd jacobian
 jacrev jit jit_stats jvp kernel kron lcm ldexp least_squares left_shift less less_equal lexsort
 lgamma like linalg linear_operator linear_recurrence linearize linspace load log log10 log1p log2
@@ -70,9 +71,9 @@ viz vjp vmap vsplit vstack where while_loop zeros zeros_like zeta
 MODULES = """
 array_api array_api.fft array_api.linalg autograd autograd.forward_ad autograd.function
 autograd.functional autograd.graph benchmark config data distributed distributed.checkpoint
-ecosystem errors fft func implicit io linalg ndimage nn nn.functional nn.init nn.parallel nn.utils
-optim optim.lr_scheduler optim.swa_utils parallel profiler random signal sparse special stats
-testing tree viz
+ecosystem errors fft func implicit interpolate io linalg ndimage nn nn.functional nn.init
+nn.parallel nn.utils optim optim.lr_scheduler optim.swa_utils parallel profiler random signal sparse
+special stats testing tree viz
 """
 
 
@@ -141,6 +142,7 @@ def test_namespaces_do_not_load_scipy():
     program = (
         "import sys, numgrad as ng; ng.nn.Linear, ng.optim.Adam, ng.special.jv, ng.linalg.solve;"
         "ng.data.DataLoader, ng.fft.fft, ng.signal.hilbert, ng.stats.norm, ng.io.save, ng.parallel;"
+        "ng.interpolate.CubicSpline([0.0, 1.0, 2.0], [1.0, 2.0, 4.0])(0.5);"
         "print({'scipy', 'numba', 'difflib'} & set(sys.modules) or 'none')"
     )
     assert run(program) == "none"

@@ -25,6 +25,7 @@ MODULES = {
     "numgrad.linalg": "Linear algebra",
     "numgrad.special": "Special functions",
     "numgrad.stats": "Distributions",
+    "numgrad.interpolate": "Interpolation",
     "numgrad.fft": "Fourier transforms",
     "numgrad.signal": "Signals",
     "numgrad.ndimage": "Images",

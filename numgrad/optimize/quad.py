@@ -9,7 +9,6 @@ there are derivatives of any order, each to the tolerances asked for.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,6 +28,7 @@ from numgrad.errors import (
     NumgradTraceError,
     NumgradTypeError,
     NumgradValueError,
+    warn,
 )
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.products import jvp, vjp
@@ -174,7 +174,7 @@ class Integral:
             value = value if low < high else -value
             failed = None if info.success else info.message
         if failed is not None:
-            warnings.warn(f"quad: {failed}", integrate.IntegrationWarning, stacklevel=2)
+            warn(f"quad: {failed}", integrate.IntegrationWarning)
         return (np.reshape(value, shape) if shape else value), float(error)
 
     def _tried(self, x: float, parameters: Sequence[Tensor]) -> np.ndarray:
