@@ -62,6 +62,10 @@ print(fit.x)
 assert np.allclose(fit.x, [2.0, 0.7], atol=0.02)
 
 # %% [markdown]
+# Operations on Tensors, so also what runs inside of a transform, give NaN and infinities as NumPy
+# does, but without its warnings: `np.errstate` is heeded under `ng.autograd.detect_anomaly()`, which
+# names the line.
+#
 # The transforms nest, and see what a function closes over: inside another one, and where the
 # value depends on a Tensor from outside that requires grad, Tensors come out. Arguments may be
 # nested tuples, lists and dicts of arrays; `argnums` chooses among several, `has_aux=True` lets

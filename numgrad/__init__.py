@@ -101,11 +101,11 @@ _namespace(
         "numgrad.transforms.products": "hvp jvp linearize stop_gradient vhp vjp",
     },
     late={  # most programs need a part of it
-        "numgrad": "array_api benchmark data distributed ecosystem func implicit integrate interpolate "
-        "io nn optim parallel profiler sparse stats testing tree viz "
+        "numgrad": "array_api benchmark data distributed ecosystem func implicit integrate "
+        "interpolate io nn optim parallel profiler sparse stats testing tree viz "
         + " ".join(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()})),
         "numgrad.compiler.api": "jit",
-        "numgrad.compiler.inspect.report": "jit_stats",
+        "numgrad.compiler.inspect.statistics": "jit_stats",
         "numgrad.integrate": "odeint quad solve_ivp",
         "numgrad.io": "load save",
         "numgrad.codegen.adjoint.outputs": "like",

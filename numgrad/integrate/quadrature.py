@@ -10,7 +10,6 @@ is a parameter too, whose gradients are pulled through the integrand's own graph
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -31,6 +30,7 @@ from numgrad.errors import (
     NumgradTraceError,
     NumgradTypeError,
     NumgradValueError,
+    warn,
 )
 from numgrad.implicit.solution import Gate, Gated
 from numgrad.operations.shape import as_index, as_operand
@@ -481,7 +481,7 @@ class Integral:
             value = value if low < high else -value
             failed = None if info.success else info.message
         if failed is not None:
-            warnings.warn(f"{self.name}: {failed}", integrate.IntegrationWarning, stacklevel=2)
+            warn(f"{self.name}: {failed}", integrate.IntegrationWarning)
         return (np.reshape(value, shape) if shape else value), float(error)
 
     def vjp(self, numbers: Sequence[int]) -> Integral:
