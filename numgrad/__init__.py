@@ -104,7 +104,7 @@ _namespace(
         "optim parallel profiler sparse stats testing tree viz "
         + " ".join(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()})),
         "numgrad.compiler.api": "jit",
-        "numgrad.compiler.inspect.report": "jit_stats",
+        "numgrad.compiler.inspect.statistics": "jit_stats",
         "numgrad.integrate": "odeint solve_ivp",
         "numgrad.io": "load save",
         "numgrad.codegen.adjoint.outputs": "like",

@@ -42,7 +42,7 @@ from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
 from numgrad.autograd.row_sparse_tensor import RowSparseTensor as RowSparseTensor
 from numgrad.codegen.adjoint.outputs import like as like
 from numgrad.compiler.api import jit as jit
-from numgrad.compiler.inspect.report import jit_stats as jit_stats
+from numgrad.compiler.inspect.statistics import jit_stats as jit_stats
 from numgrad.config import get_num_threads as get_num_threads
 from numgrad.config import set_num_threads as set_num_threads
 from numgrad.core.loop_kernels import kernel as kernel

@@ -367,7 +367,13 @@ def simpson(y, x=None, dx=1.0, axis=-1):
 _FLOAT64 = np.dtype(np.float64)
 
 
-@primitive(internal=True, method=False, auxiliaries=("interval",), real_only=True)
+@primitive(
+    lowering="numgrad.compiler.lower.library_calls",
+    internal=True,
+    method=False,
+    auxiliaries=("interval",),
+    real_only=True,
+)
 def piecewise_linear(x, xp, fp):
     """The piecewise linear function through points, in order, constant beyond them."""
     if "c" in (x.dtype.kind, xp.dtype.kind, fp.dtype.kind):
