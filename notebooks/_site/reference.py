@@ -25,6 +25,7 @@ MODULES = {
     "numgrad.linalg": "Linear algebra",
     "numgrad.special": "Special functions",
     "numgrad.stats": "Distributions",
+    "numgrad.integrate": "Integrals and differential equations",
     "numgrad.interpolate": "Interpolation",
     "numgrad.fft": "Fourier transforms",
     "numgrad.signal": "Signals",
