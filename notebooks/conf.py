@@ -59,6 +59,7 @@ mathjax_path = "mathjax/tex-chtml.js"
 html_context = {"default_mode": "auto"}
 html_title = "numgrad"
 html_css_files = ["site.css"]
+html_favicon = "_static/icon.svg"
 html_show_sourcelink = False
 html_sidebars: dict[str, list[str]] = {
     "generated/reference/**": [],  # a tree of a thousand names on each page
