@@ -27,6 +27,7 @@ MODULES = {
     "numgrad.linalg": "Linear algebra",
     "numgrad.special": "Special functions",
     "numgrad.stats": "Distributions",
+    "numgrad.integrate": "Integrals and differential equations",
     "numgrad.interpolate": "Interpolation",
     "numgrad.fft": "Fourier transforms",
     "numgrad.signal": "Signals",
@@ -149,6 +150,9 @@ def _page(page: str, value: Any, first: str) -> str:
         return "\n".join([*lines, f"Another name for :doc:`{first}`.", ""])
     if inspect.isclass(value):
         lines += [f".. autoclass:: {page}", "   :members:", "   :show-inheritance:"]
+        if generated := [name for name in vars(value) if re.fullmatch(r"set_\w+_request", name)]:
+            # methods that scikit-learn adds, whose text refers to its own site
+            lines += [f"   :exclude-members: {', '.join(generated)}"]
     elif _is_documented(value):
         lines += [f".. autofunction:: {page}"]
     else:
