@@ -184,6 +184,7 @@ def test_samples_are_fits_of_data_drawn_anew():
         (lambda fit: fit.profile("slope", 95), "between 0 and 1"),
         (lambda fit: fit.contour("slope", "slope"), "takes two parameters"),
         (lambda fit: fit.contour("slope", "intercept", 0.0), "between 0 and 1"),
+        (lambda fit: fit.contour("slope", "intercept", points=2), "2 points are no border"),
         (lambda fit: fit.bootstrap(10, "cases"), "there is no kind 'cases'"),
         (lambda fit: fit.bootstrap(1), "integer of at least 2"),
         (lambda fit: fit.bootstrap(2).confidence_intervals(1.0), "between 0 and 1"),
