@@ -31,29 +31,25 @@ class Bootstrap:
         Shape (samples, count): a row for each fit that succeeded.
     failures
         How many did not.
+    standard_errors, covariance
+        Of the samples.
     """
 
-    def __init__(self, names: list[str], samples: np.ndarray, failures: int) -> None:
-        self.names, self.samples, self.failures = names, samples, failures
+    def __init__(self, fit: Estimates, samples: np.ndarray, failures: int) -> None:
+        self.names, self.failures, self._samples, self._fit = fit.names, failures, samples, fit
+        self.samples = fit.labels(samples, None, self.names)
+        self.standard_errors = fit.labels(samples.std(axis=0, ddof=1), self.names)
+        spread = np.atleast_2d(np.cov(samples, rowvar=False))
+        self.covariance = fit.labels(spread, self.names, self.names)
 
-    @property
-    def standard_errors(self) -> np.ndarray:
-        """Standard deviations of the samples."""
-        return self.samples.std(axis=0, ddof=1)
-
-    @property
-    def covariance(self) -> np.ndarray:
-        """Covariance of the samples."""
-        return np.atleast_2d(np.cov(self.samples, rowvar=False))
-
-    def confidence_intervals(self, level: float = 0.95) -> np.ndarray:
+    def confidence_intervals(self, level: float = 0.95) -> Any:
         """Percentiles of the samples, of shape (count, 2)."""
         check_level(level)
-        tails = [(1 - level) / 2, (1 + level) / 2]
-        return np.quantile(self.samples, tails, axis=0).T
+        ends = np.quantile(self._samples, [(1 - level) / 2, (1 + level) / 2], axis=0).T
+        return self._fit.labels(ends, self.names, ["low", "high"])
 
     def __repr__(self) -> str:
-        return f"Bootstrap of {len(self.samples)} samples of {', '.join(self.names)}"
+        return f"Bootstrap of {len(self._samples)} samples of {', '.join(self.names)}"
 
 
 def resampled(
@@ -104,7 +100,7 @@ def resampled(
             f"bootstrap: {failures} of {count} fits failed; fix parameters that the data hardly "
             "determine, or give bounds"
         )
-    return Bootstrap(fit.names, np.array(rows), failures)
+    return Bootstrap(fit, np.array(rows), failures)
 
 
 def _modified_residuals(fit: Estimates) -> np.ndarray:

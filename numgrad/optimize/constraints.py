@@ -31,7 +31,7 @@ def bounds_of_elements(name: str, unknowns: Unknowns, bounds: Any) -> Bounds | N
         low, high = bounds.lb, bounds.ub
     elif _by_name(whole, bounds):
         low, high = _named(name, whole, bounds)
-    elif whole.nesting is None:
+    elif whole.is_array:
         pairs = list(bounds)
         if len(pairs) != whole.x0.size:
             raise NumgradValueError(
@@ -77,7 +77,7 @@ def _low_and_high(name: str, whole: Unknowns, bounds: Any) -> tuple[Any, Any]:
         low, high = bounds.lb, bounds.ub
     elif _by_name(whole, bounds):
         low, high = _named(name, whole, bounds)
-    elif whole.nesting is not None and type(bounds) is not tuple:
+    elif not whole.is_array and type(bounds) is not tuple:
         low, high = _nested(name, whole, bounds)
     else:
         low, high = _pair(name, "x0", bounds)
@@ -88,7 +88,7 @@ def _by_name(whole: Unknowns, bounds: Any) -> bool:
     """Whether bounds are given by names of parameters, which a nesting like the start is not."""
     if not isinstance(bounds, Mapping):
         return False
-    if whole.nesting is None:
+    if whole.is_array or whole.nesting is None:
         return True
     kind, keys, _ = whole.nesting
     if kind is dict and set(bounds) <= set(keys):
@@ -215,7 +215,7 @@ def _ends(name: str, unknowns: Unknowns, low: Any, high: Any) -> Ends:
     ends = []
     for value, missing in ((low, -np.inf), (high, np.inf)):
         array = np.asarray(missing if value is None else value, np.float64)
-        if array.size not in (1, packing.size) and unknowns.nesting is None:
+        if array.size not in (1, packing.size) and unknowns.is_array:
             array = bound(name, packing, unknowns.names[0], 0, array, missing)
         if array.size not in (1, packing.size):
             raise NumgradValueError(

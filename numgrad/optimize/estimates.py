@@ -112,19 +112,9 @@ class Estimates:
     labelled = False
     """Whether vectors and matrices are those of pandas."""
 
-    def _series(self, numbers: np.ndarray, index: Any) -> Any:
-        """A vector with labels."""
-        import pandas
-
-        return pandas.Series(numbers, index=index)
-
-    def _frame(self, numbers: np.ndarray, index: Any, columns: list[str]) -> Any:
-        """A matrix, with labels if the data had such."""
-        if not self.labelled:
-            return numbers
-        import pandas
-
-        return pandas.DataFrame(numbers, index=index, columns=pandas.Index(columns))
+    def labels(self, numbers: np.ndarray, index: Any, columns: list[str] | None = None) -> Any:
+        """A vector or matrix, with labels if the data had such."""
+        return with_labels(numbers, index, columns) if self.labelled else numbers
 
     def from_estimate(self) -> Unknowns:
         """The unknowns with the estimate as the start."""
@@ -154,7 +144,7 @@ class Estimates:
     @property
     def covariance(self) -> Any:
         """Covariance of all numbers."""
-        return self._frame(self._covariance, self.names, self.names)
+        return self.labels(self._covariance, self.names, self.names)
 
     @cached_property
     def free_covariance(self) -> np.ndarray:
@@ -205,7 +195,7 @@ class Estimates:
 
     def correlations(self) -> Any:
         """Matrix of correlations of all numbers, NaN by those that are fixed."""
-        return self._frame(self._correlations(), self.names, self.names)
+        return self.labels(self._correlations(), self.names, self.names)
 
     def _correlations(self) -> np.ndarray:
         errors = standard_errors(self._covariance)
@@ -218,7 +208,7 @@ class Estimates:
         Symmetric, from the standard errors: with Student's t, or the normal distribution if
         ``sigma`` is absolute. Of bounds, and of models that are far from linear, ``profile`` knows.
         """
-        return self._frame(self._intervals(level), self.names, ["low", "high"])
+        return self.labels(self._intervals(level), self.names, ["low", "high"])
 
     def _intervals(self, level: float) -> np.ndarray:
         half = self._quantile(level) * standard_errors(self._covariance)
@@ -304,6 +294,15 @@ def _columns(rows: list[tuple[str, ...]]) -> list[str]:
         ).rstrip()
         for row in rows
     ]
+
+
+def with_labels(numbers: np.ndarray, index: Any, columns: list[str] | None = None) -> Any:
+    """A Series, or with columns a DataFrame, of pandas."""
+    import pandas
+
+    if columns is None:
+        return pandas.Series(numbers, index=index)
+    return pandas.DataFrame(numbers, index=index, columns=pandas.Index(columns))
 
 
 def check_level(level: float) -> None:

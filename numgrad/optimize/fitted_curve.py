@@ -12,7 +12,7 @@ from numgrad.core.foreign import labelled_kind
 from numgrad.errors import NumgradValueError
 from numgrad.optimize import fit_plots
 from numgrad.optimize.bootstrap import Bootstrap, resampled
-from numgrad.optimize.estimates import variances
+from numgrad.optimize.estimates import variances, with_labels
 from numgrad.optimize.models import Model
 from numgrad.optimize.profile import ProfiledEstimates
 from numgrad.tensors.tensor import Tensor
@@ -56,7 +56,7 @@ class FittedCurve(ProfiledEstimates):
         whole = self.unknowns.whole
         flat = whole.nesting is None or all(shape == () for shape in whole.packing.shapes)
         if self.labelled and flat:
-            return self._series(numbers, self.names)
+            return self.labels(numbers, self.names)
         return self.described.shown(numbers)
 
     def __iter__(self) -> Iterator[Any]:
@@ -85,7 +85,7 @@ class FittedCurve(ProfiledEstimates):
     @property
     def residuals(self) -> Any:
         """Residuals, model minus data, of the shape of ``y``."""
-        return self.left if self.index is None else self._series(self.left, self.index)
+        return self.left if self.index is None else with_labels(self.left, self.index)
 
     @property
     def r_squared(self) -> float:
@@ -142,7 +142,7 @@ class FittedCurve(ProfiledEstimates):
         index = self.index if at_data else _index(x)
         if index is None or low.shape != (len(index),):
             return low, high
-        return self._frame(np.stack([low, high], axis=1), index, ["low", "high"])
+        return with_labels(np.stack([low, high], axis=1), index, ["low", "high"])
 
     def band(self, x: Any, level: float, prediction: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """``confidence_band`` as two arrays."""
@@ -267,7 +267,7 @@ class FittedCurve(ProfiledEstimates):
             If matplotlib is not installed.
         """
         deviations = self._deviations()
-        scale = np.sqrt(self.variance) * (1.0 if deviations is None else deviations)
+        scale = (np.sqrt(self.variance) or 1.0) * (1.0 if deviations is None else deviations)
         is_curve = self._is_curve()
         places = np.asarray(self.x) if is_curve else (self.y + self.left).ravel()
         values = (-self.left / scale).ravel()
@@ -289,7 +289,7 @@ class FittedCurve(ProfiledEstimates):
         index = _index(x)
         if index is None or values.shape != (len(index),):
             return values
-        return self._series(values, index)
+        return with_labels(values, index)
 
 
 def _index(x: Any) -> Any:

@@ -74,7 +74,7 @@ class ProfiledEstimates(Estimates):
         rows = np.full((len(self.names), 2), np.nan)
         for k in self.free_places():
             rows[k] = _interval(self, self.names[k], target)
-        return self._frame(rows, self.names, ["low", "high"])
+        return self.labels(rows, self.names, ["low", "high"])
 
     def contour(self, first: str, second: str, level: float = 0.95, points: int = 40) -> np.ndarray:
         """Border of the joint confidence region of two parameters by profile likelihood.
@@ -167,19 +167,32 @@ def _contour(fit: Estimates, first: str, second: str, target: float, points: int
         raise NumgradRuntimeError(
             f"contour: the data do not determine {first} and {second}; fix one, or take profile()"
         )
+    if points < 3:
+        raise NumgradValueError(f"contour: {points} points are no border; take 3 or more")
     root, center = np.linalg.cholesky(block), fit.result.x[places]
-    border = np.empty((points + 1, 2))
-    for k, angle in enumerate(np.linspace(0, 2 * np.pi, points, endpoint=False)):
-        direction = root @ [np.cos(angle), np.sin(angle)]
-        distance = _Ray(fit, "contour", places, direction).reach(target)
+
+    def on_ray(angle: float) -> np.ndarray:
+        """The border in a direction, in units in which a linear model has a circle."""
+        unit = np.array([np.cos(angle), np.sin(angle)])
+        distance = _Ray(fit, "contour", places, root @ unit).reach(target)
         if not np.isfinite(distance):
             raise NumgradRuntimeError(
                 f"contour: the data set no limit to {first} and {second} together; give bounds, or "
                 "a lower level"
             )
-        border[k] = center + distance * direction
-    border[-1] = border[0]
-    return border
+        return distance * unit
+
+    angles = np.linspace(0, 2 * np.pi, max(points // 2, 3) + 1)
+    border = np.array(list(map(on_ray, angles[:-1])))
+    border = np.concatenate([border, border[:1]])
+    while len(border) <= points:  # the rest where it is far from one to the next
+        k = 1 + int(np.argmax(np.linalg.norm(np.diff(border, axis=0), axis=1)))
+        between = (angles[k - 1] + angles[k]) / 2
+        angles, border = (
+            np.insert(angles, k, between),
+            np.insert(border, k, on_ray(between), axis=0),
+        )
+    return center + border @ root.T
 
 
 def _free_place(fit: Estimates, operation: str, name: str) -> int:

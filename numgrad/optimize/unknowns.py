@@ -15,6 +15,7 @@ from numgrad.core.tree import Nesting, align, flatten, paths, unflatten
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.implicit.unknowns import as_array
 from numgrad.tensors.eager import check_array_kind
+from numgrad.tensors.labels import indices
 from numgrad.tensors.tensor import Tensor
 
 
@@ -45,12 +46,18 @@ class Packing:
                 vector[self.slices[k]] = flat.view(self.real_dtypes[k])
         return vector
 
+    def leaf(self, k: int) -> int:
+        """Number of the array that element ``k`` of the vector belongs to."""
+        return next(p for p, elements in enumerate(self.slices) if k < elements.stop)
+
+    def offset(self, k: int) -> int:
+        """Where in its array, flat, it is."""
+        leaf = self.leaf(k)
+        return (k - self.slices[leaf].start) // (2 if self.dtypes[leaf].kind == "c" else 1)
+
     def name(self, k: int, names: Sequence[str]) -> str:
         """Element ``k`` of the vector as a reader would write it, given names of the arrays."""
-        leaf = next(
-            p for p, elements in enumerate(self.slices) if elements.start <= k < elements.stop
-        )
-        offset = (k - self.slices[leaf].start) // (2 if self.dtypes[leaf].kind == "c" else 1)
+        leaf, offset = self.leaf(k), self.offset(k)
         index = np.unravel_index(offset, self.shapes[leaf])
         return names[leaf] + (f"[{', '.join(map(str, index))}]" if index else "")
 
@@ -87,6 +94,8 @@ class Unknowns:
         Of the start; None for a single array.
     names
         The arrays as a reader would write them.
+    is_array
+        Whether the start is a single array, or Series of pandas, whose labels name its numbers.
     constants
         Arrays that functions of the unknowns are given besides.
     """
@@ -108,6 +117,8 @@ class Unknowns:
         leaves: list[Any] = []
         self.nesting: Nesting = flatten(as_array(name, x0), leaves)
         self.names = list(paths(self.nesting, called))
+        self.is_array = self.names == [called]
+        self._indices = list(indices(self.nesting))
         self.tensors = [isinstance(leaf, Tensor) for leaf in leaves]
         self.scalars = [not hasattr(leaf, "shape") for leaf in leaves]
         arrays = [_numbers(name, *pair) for pair in zip(self.names, leaves, strict=True)]
@@ -130,7 +141,7 @@ class Unknowns:
 
     def labels(self) -> list[str]:
         """Names of the arrays as a caller writes them: keys, fields, else ``x`` for ``x0``."""
-        if self.nesting is None:
+        if self.is_array:
             return [self._called.removesuffix("0")]
         bare = (path.lstrip(".") for path in paths(self.nesting, ""))
         return [_TOP_KEY.sub(r"\1", path) for path in bare]
@@ -138,8 +149,10 @@ class Unknowns:
     @cached_property
     def element_labels(self) -> list[str]:
         """Names of the numbers that are solved for: those of the arrays, with an index."""
+        if self.is_array and self._indices[0] is not None:
+            return list(map(str, self._indices[0]))
         labels = self.labels()
-        return [self.packing.name(k, labels) for k in range(self.packing.size)]
+        return [self._element(k, labels) for k in range(self.packing.size)]
 
     @cached_property
     def places(self) -> dict[str, list[int]]:
@@ -147,14 +160,19 @@ class Unknowns:
         places: dict[str, list[int]] = {}
         for k, label in enumerate(self.element_labels):
             places.setdefault(label, []).append(k)
+        if self.is_array and self._indices[0] is not None:
+            return places
         for label, elements in zip(self.labels(), self.packing.slices, strict=True):
             places[label] = list(range(elements.start, elements.stop))
         return places
 
     def placed(self, name: str, label: Any) -> list[int]:
         """Where in the vector a parameter is that a caller names, or numbers in one array."""
-        if isinstance(label, int) and self.nesting is None and 0 <= label < self.packing.size:
-            return [label]
+        if isinstance(label, int) and self.is_array:
+            if self._indices[0] is not None:
+                label = str(label)
+            elif 0 <= label < self.packing.size:
+                return [label]
         if label not in self.places:
             known = list(self.places)
             raise NumgradValueError(
@@ -165,7 +183,13 @@ class Unknowns:
 
     def element(self, k: int) -> str:
         """An element of the vector as a reader would write it."""
-        return self.packing.name(k, self.names)
+        return self._element(k, self.names)
+
+    def _element(self, k: int, names: Sequence[str]) -> str:
+        leaf = self.packing.leaf(k)
+        if (index := self._indices[leaf]) is None:
+            return self.packing.name(k, names)
+        return f"{names[leaf]}[{index[self.packing.offset(k)]!r}]"
 
     def arrays(self, x: np.ndarray) -> list[np.ndarray]:
         """Arrays with the numbers of a vector, which nobody writes to any more."""

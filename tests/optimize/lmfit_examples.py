@@ -83,7 +83,7 @@ EXAMPLES = {
         damped_sine, SINE, damped_sine(SINE, 5, 0.025, 2, 0.1) + 0.4 * noise(301),
         {"amp": 10.0, "decay": 0.1, "omega": 3.0, "shift": 0.0},
         {"bounds": {"amp": (0, None), "shift": (-np.pi / 2, np.pi / 2)}, "sigma": 0.3},
-        intervals=("omega", "shift"),
+        intervals=("shift",),
     ),
     "an inequality by an expression": Example(
         two_peaks, LINE, two_peaks(LINE, 3, 3.5, 0.9, 2, 5.4, 0.7) + 0.1 * noise(101),
