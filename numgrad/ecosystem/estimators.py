@@ -185,8 +185,9 @@ COMMON = """model
         As for ``ng.minimize``.
     max_iter
         Iterations at most; a ``ConvergenceWarning`` says that they were not enough."""
-NOTES = """``fit`` sets ``parameters_``, nested as the start, ``loss_``, the mean loss with the penalty,
-    and ``n_iter_``; as everywhere in scikit-learn also ``n_features_in_``, ``feature_names_in_``."""
+NOTES = """``fit`` sets ``parameters_``, nested as the start, ``loss_``, the mean loss with the
+    penalty, and ``n_iter_``; as everywhere in scikit-learn also ``n_features_in_`` and
+    ``feature_names_in_``."""
 
 
 class Regressor(RegressorMixin, _Estimator):
