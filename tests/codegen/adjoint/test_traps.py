@@ -1,6 +1,7 @@
 """Loops whose derivatives are easily wrong, against exact derivatives of the plain function."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,7 +48,7 @@ def steps(u, dt, c):
             {branch}
             u[i] += dt * f
 """
-    space = {"np": np}
+    space: dict[str, Any] = {"np": np}
     exec(text, space)
     space["steps"].__kernel_text__ = text.strip()
     return space["steps"]
