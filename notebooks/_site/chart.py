@@ -13,7 +13,7 @@ def draw(results: Path, target: Path) -> None:
     from matplotlib.figure import Figure
 
     rows = [row for row in json.loads(results.read_text())["rows"] if "times" in row]
-    figure = Figure(figsize=(8, 0.3 * len(rows) + 1), layout="constrained")
+    figure = Figure(figsize=(6, 0.3 * len(rows) + 1), layout="constrained")
     axes = figure.subplots()
     for number, (peer, label) in enumerate(PEERS.items()):
         points = [(ratio, k) for k, row in enumerate(rows) if (ratio := _ratio(row, peer))]

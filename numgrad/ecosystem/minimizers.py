@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.optimize import LinearConstraint
 
 from numgrad.core.op import OPS
-from numgrad.ecosystem.vectors import check_objective, imported, names_of_elements, values_at
+from numgrad.ecosystem.vectors import check_objective, imported, values_at
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.optimize.constraints import bounds_of_elements, constraints_for_scipy
 from numgrad.optimize.derivatives import Derivatives
@@ -70,7 +70,7 @@ def minuit(objective: Objective, *, errordef: float, bounds: Any = None) -> Any:
     unknowns = check_objective(name, objective).unknowns
     limits = bounds_of_elements(name, unknowns, bounds)
     made = iminuit.Minuit(
-        objective.fun, objective.x0, grad=objective.jac, name=names_of_elements(objective)
+        objective.fun, objective.x0, grad=objective.jac, name=unknowns.element_labels
     )
     made.errordef = errordef
     if limits is not None:

@@ -11,7 +11,6 @@ from numgrad.core.tree import align
 from numgrad.ecosystem.vectors import (
     check_objective,
     imported,
-    names_of_arrays,
     shaped,
     values_and_gradients_at,
     values_at,
@@ -245,7 +244,7 @@ def nutpie_model(objective: Objective, **options: Any) -> Any:
     packing = check_objective(name, objective).unknowns.packing
     if packing.is_complex:
         raise NumgradTypeError(f"{name}: takes real parameters, the start has complex ones")
-    labels, both = names_of_arrays(objective), values_and_gradients_at(objective)
+    labels, both = objective.unknowns.labels(), values_and_gradients_at(objective)
 
     def expand(x: np.ndarray) -> dict[str, np.ndarray]:
         return dict(zip(labels, shaped(objective, x), strict=True))
@@ -309,7 +308,7 @@ def arviz_draws(objective: Objective, draws: Any, **groups: Any) -> Any:
             f"(draws, {size}) for one chain"
         )
     chains = draws if draws.ndim == 3 else draws[None]
-    posterior = dict(zip(names_of_arrays(objective), shaped(objective, chains), strict=True))
+    posterior = dict(zip(objective.unknowns.labels(), shaped(objective, chains), strict=True))
     if int(arviz.__version__.partition(".")[0]) < 1:
         return arviz.from_dict(posterior=posterior, **groups)
     options = {key: groups.pop(key) for key in ("coords", "dims", "attrs") if key in groups}

@@ -1,13 +1,11 @@
 """An objective at vectors and batches of vectors, as other libraries hold points."""
 
-import re
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.tree import paths
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.optimize.objective import Objective, packed
 from numgrad.tensors.tensor import Tensor
@@ -40,23 +38,6 @@ def check_objective(name: str, objective: Any) -> Objective:
             f"{name}: takes what ng.objective(f, start) makes, got a {type(objective).__name__}"
         )
     return objective
-
-
-def names_of_arrays(objective: Objective) -> list[str]:
-    """Names of the arrays of the start as a caller writes them: keys, fields, else ``x``."""
-    nesting = objective.unknowns.nesting
-    if nesting is None:
-        return ["x"]
-    return [_TOP_KEY.sub(r"\1", path.lstrip(".")) for path in paths(nesting, "")]
-
-
-def names_of_elements(objective: Objective) -> list[str]:
-    """Names of the numbers of the vector: those of the arrays, with an index."""
-    names = names_of_arrays(objective)
-    return [objective.unknowns.packing.name(k, names) for k in range(objective.x0.size)]
-
-
-_TOP_KEY = re.compile(r"^\['([^']*)'\]")
 
 
 def shaped(objective: Objective, points: np.ndarray) -> list[np.ndarray]:

@@ -46,6 +46,8 @@ class OptimizeResult(Base, Generic[X]):
         Value at the solution; residuals of ``least_squares``.
     covariance, standard_errors
         Of ``least_squares``: of the vector of all unknowns, and nested as ``x``.
+    estimates
+        Of ``least_squares``: intervals, contours, figures of merit and a report.
     """
 
     if TYPE_CHECKING:
@@ -67,6 +69,7 @@ class OptimizeResult(Base, Generic[X]):
     optimality: float
     covariance: np.ndarray
     standard_errors: Any
+    estimates: Any
 
     def _repr_html_(self) -> str:
         first = ("success", "message", "fun", "cost", "x")

@@ -146,3 +146,23 @@ def test_columns_are_reduced_row_by_row(function, shape, axis):
             inner = None
         elif inner:
             assert f"*{inner}" not in line, "elements beside each other innermost"
+
+
+def test_rows_stay_rows_beside_sums_that_share_a_loop_with_their_columns():
+    """What a small sum gives is a number for each column; it does not turn the rows around."""
+    rng = np.random.default_rng(0)
+    a, v = rng.normal(size=(60, 70)), rng.normal(size=(70, 80))
+    with emulating():
+        fast = ng.jit(lambda a, v: np.min(a + np.sum(v**2, axis=1), axis=1))
+        np.testing.assert_allclose(fast(a, v), np.min(a + np.sum(v**2, axis=1), axis=1))
+        assert re.search(r"acc\d+ = minimum", fast.source)
+
+
+@pytest.mark.parametrize("length", [4, 12])
+def test_short_rows_of_elements_read_once_are_no_lanes(length):
+    """Lanes would gather each element, which takes longer than what they save, but of 4 each."""
+    x = np.random.default_rng(0).normal(size=(40, length))
+    with emulating():
+        fast = ng.jit(lambda x: x / np.sum(x**2, axis=1, keepdims=True))
+        np.testing.assert_allclose(fast(x), x / np.sum(x**2, axis=1, keepdims=True))
+        assert ("lane" in fast.source) == (length < 8)
