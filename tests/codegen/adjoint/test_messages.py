@@ -148,5 +148,5 @@ def test_programs_that_are_written_wrongly_are_a_fault_of_numgrad():
     text = program.forward
     text.plain = text.plain.replace("= x[", "= missing[")
     for use in (lambda: text.entry, lambda: program.read_text(text)):
-        with pytest.raises(NumgradRuntimeError, match="fault of numgrad.*report it"):
+        with pytest.raises(NumgradRuntimeError, match=r"fault of numgrad.*report it"):
             use()

@@ -14,8 +14,9 @@ X = np.array([0.7, 1.3, -0.4, 2.1])
 DRAWN = 2000
 RENAMES = ["{a} = {b}", "{a} = {b} + 0.1 * {c}", "{a}, {b} = {b}, {a}", "{a}, {b} = {b}, {c} - {a}",
            "{a} = 0.5 * {a} + 1.0", "{a} = {b}.copy()", "{a} = np.zeros(4)", "{a}, {b} = {c}, {a}",
-           "{a} = {b}.reshape(4)", "{a} = {b}[::-1]", "{a} = np.asarray({b}.reshape((2, 2))).ravel()",
-           "{a} = {b}.reshape((2, 2)).copy().reshape(4)", "{a} = +np.array({b}[::-1])"]  # fmt: skip
+           "{a} = {b}.reshape(4)", "{a} = {b}[::-1]", "{a} = +np.array({b}[::-1])",
+           "{a} = np.asarray({b}.reshape((2, 2))).ravel()",
+           "{a} = {b}.reshape((2, 2)).copy().reshape(4)"]  # fmt: skip
 STORES = ["{a}[1] = 0.3 * {b}[0]", "{a}[:] = {b} * 0.9", "{a} += 0.1 * {b}", "{a}[t % 4] += 0.2",
           "{a}[2:] = {b}[:2].copy()"]  # fmt: skip
 
