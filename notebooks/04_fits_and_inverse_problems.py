@@ -27,7 +27,7 @@ from numgrad.cli import nist
 # ## Fit a curve
 #
 # `ng.curve_fit` takes what SciPy's does, and returns more: standard errors, bands of confidence, a
-# table, a plot. NIST's problem Gauss1 is two peaks on a decaying baseline, with certified answers.
+# report, a plot. NIST's problem Gauss1 is two peaks on a decaying baseline, with certified answers.
 
 
 # %%
@@ -60,6 +60,56 @@ low, high = fit.confidence_band(prediction=True)
 inside = (low < gauss1.y) & (gauss1.y < high)
 print(f"{inside.mean():.1%} of the data are inside of the 95 % band of single measurements")
 assert 0.9 < inside.mean() < 0.99
+
+# %% [markdown]
+# ## Parameters by name
+#
+# Parameters are started, bounded, fixed (`fixed={"decay": 0.01}`) and tied to others by name. A tie is
+# an expression or a function of parameters; derivatives and errors go through it. Have the peaks one
+# width? Then one parameter less explains the data, and AIC and BIC say whether as well.
+
+# %%
+start = dict(zip(fit.names, gauss1.starts[0], strict=True))
+one_width = ng.curve_fit(
+    peaks, gauss1.x, gauss1.y, start,
+    tie={"width2": "width1"}, bounds={"decay": (0, None)},
+)  # fmt: skip
+one_width
+
+# %%
+print(f"AIC {fit.aic:.1f} with two widths, {one_width.aic:.1f} with one")
+assert one_width.parameters["width2"] == one_width.parameters["width1"]
+assert fit.aic < one_width.aic
+
+# %% [markdown]
+# Standard errors take the model to be linear near the estimate. `profile` does not: an end of its
+# interval is where the best fit with that parameter held there is worse by what the level allows. Of
+# few data on a rate of growth it is not symmetric, and a bound may end it. `contour` does the same
+# for two parameters, `bootstrap` fits samples that are drawn anew.
+
+# %% tags=["gallery"]
+days = np.array([1.0, 2, 3, 5, 7, 10])  # Bates and Watts, data on biochemical oxygen demand
+demand = np.array([8.3, 10.3, 19.0, 16.0, 15.6, 19.8])
+
+
+def saturation(t, limit, rate):
+    """What approaches a limit."""
+    return limit * (1 - np.exp(-rate * t))
+
+
+bod = ng.curve_fit(saturation, days, demand, {"limit": 20.0, "rate": 0.5})
+low, high = bod.profile("rate", level=0.8)
+drawn = bod.bootstrap(300, "parametric", seed=0)
+print(f"rate {bod.parameters['rate']:.3f} +- {bod.standard_errors['rate']:.3f}")
+print(f"80 % interval by profile {low:.3f} to {high:.3f}")
+print("by errors                ", *bod.confidence_intervals(0.8)[1].round(3))
+print("by bootstrap             ", *drawn.confidence_intervals(0.8)[1].round(3))
+assert high - bod.parameters["rate"] > bod.parameters["rate"] - low
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
+bod.plot(left, level=0.8)
+bod.plot_contour("limit", "rate", right, levels=[0.5, 0.8], points=60)
+plt.show()
 
 # %% [markdown]
 # `jit=True` compiles model and Jacobian, once for each model: worth it where a model is fitted again

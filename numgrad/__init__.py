@@ -41,6 +41,7 @@ Where to look:
                         ``root``, ``quad``; ``objective`` and ``linear_operator`` for others
 ``ng.ecosystem``        adapters to iminuit, lmfit, NLopt, emcee, nutpie, scikit-learn, PyMC, ...
 ``ng.implicit``         roots, fixed points, minima, linear systems: differentiated as solutions
+``ng.integrate``        SciPy's integrals of functions and of samples
 ``ng.interpolate``      SciPy's interpolants: splines, piecewise polynomials, regular grids
 ``ng.sparse``           products with sparse matrices and systems of them
 ``ng.random``           Tensors of random numbers from NumPy's generators
@@ -100,12 +101,12 @@ _namespace(
         "numgrad.transforms.products": "hvp jvp linearize stop_gradient vhp vjp",
     },
     late={  # most programs need a part of it
-        "numgrad": "array_api benchmark data distributed ecosystem func implicit interpolate io nn "
-        "optim parallel profiler sparse stats testing tree viz "
+        "numgrad": "array_api benchmark data distributed ecosystem func implicit integrate "
+        "interpolate io nn optim parallel profiler sparse stats testing tree viz "
         + " ".join(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()})),
         "numgrad.compiler.api": "jit",
-        "numgrad.compiler.inspect.report": "jit_stats",
-        "numgrad.integrate": "odeint solve_ivp",
+        "numgrad.compiler.inspect.statistics": "jit_stats",
+        "numgrad.integrate": "odeint quad solve_ivp",
         "numgrad.io": "load save",
         "numgrad.codegen.adjoint.outputs": "like",
         "numgrad.core.loop_kernels": "kernel",
@@ -116,7 +117,6 @@ _namespace(
         "numgrad.optimize.minimize": "minimize",
         "numgrad.optimize.models": "curve_jac",
         "numgrad.optimize.objective": "linear_operator objective",
-        "numgrad.optimize.quad": "quad",
         "numgrad.optimize.root": "root",
         "numgrad.tensors.applying": "apply_along_axis apply_over_axes piecewise",
         "numgrad.tensors.creation": "c_ geomspace logspace r_",

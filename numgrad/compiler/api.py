@@ -28,7 +28,7 @@ from numgrad.codegen.locks import TRACING
 from numgrad.compiler.call import signature
 from numgrad.compiler.call.signature import RECORDING
 from numgrad.compiler.graph.graph import Graph
-from numgrad.compiler.inspect.report import FUNCTIONS, Statistics, difference
+from numgrad.compiler.inspect.statistics import FUNCTIONS, Statistics
 from numgrad.compiler.messages import announced, no_internal_error
 from numgrad.compiler.run.dispatch import MISS, NAMES, compiled
 from numgrad.compiler.run.program import Options
@@ -199,6 +199,8 @@ class Jitted(Generic[P, R]):
                 (s for s in reversed(self.specialisations) if signature.same_key(s.key, key)), None
             )
             near = near or self.specialisations[-1]
+            from numgrad.compiler.inspect.report import difference  # which first calls do without
+
             reason = difference(near.layout, near.key, arguments, key)
         new = self._promoting(count, arguments, key)
         if new is None:

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import stats
 from scipy.optimize import brentq
 
-from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError
+from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.optimize import fit_plots
 from numgrad.optimize.estimates import Estimates, check_level
 from numgrad.optimize.parameter_space import from_start
@@ -167,24 +167,41 @@ def _contour(fit: Estimates, first: str, second: str, target: float, points: int
         raise NumgradRuntimeError(
             f"contour: the data do not determine {first} and {second}; fix one, or take profile()"
         )
+    if points < 3:
+        raise NumgradValueError(f"contour: {points} points are no border; take 3 or more")
     root, center = np.linalg.cholesky(block), fit.result.x[places]
-    border = np.empty((points + 1, 2))
-    for k, angle in enumerate(np.linspace(0, 2 * np.pi, points, endpoint=False)):
-        direction = root @ [np.cos(angle), np.sin(angle)]
-        distance = _Ray(fit, "contour", places, direction).reach(target)
+
+    def on_ray(angle: float) -> np.ndarray:
+        """The border in a direction, in units in which a linear model has a circle."""
+        unit = np.array([np.cos(angle), np.sin(angle)])
+        distance = _Ray(fit, "contour", places, root @ unit).reach(target)
         if not np.isfinite(distance):
             raise NumgradRuntimeError(
                 f"contour: the data set no limit to {first} and {second} together; give bounds, or "
                 "a lower level"
             )
-        border[k] = center + distance * direction
-    border[-1] = border[0]
-    return border
+        return distance * unit
+
+    angles = np.linspace(0, 2 * np.pi, max(points // 2, 3) + 1)
+    border = np.array(list(map(on_ray, angles[:-1])))
+    border = np.concatenate([border, border[:1]])
+    while len(border) <= points:  # the rest where it is far from one to the next
+        k = 1 + int(np.argmax(np.linalg.norm(np.diff(border, axis=0), axis=1)))
+        between = (angles[k - 1] + angles[k]) / 2
+        angles, border = (
+            np.insert(angles, k, between),
+            np.insert(border, k, on_ray(between), axis=0),
+        )
+    return center + border @ root.T
 
 
 def _free_place(fit: Estimates, operation: str, name: str) -> int:
     """Where a parameter is in the vector of the free ones."""
     labels = fit.unknowns.element_labels
+    if fit.unknowns.packing.is_complex:
+        raise NumgradTypeError(
+            f"{operation}: some parameters are complex; fit their real and imaginary parts"
+        )
     if name not in labels:
         raise NumgradValueError(
             f"{operation}: {name!r} is not among the free parameters, which are {', '.join(labels)}"

@@ -1,5 +1,7 @@
 """Intervals and regions by profile likelihood, bootstrap, labels and pictures of fits."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy import optimize, stats
@@ -184,6 +186,7 @@ def test_samples_are_fits_of_data_drawn_anew():
         (lambda fit: fit.profile("slope", 95), "between 0 and 1"),
         (lambda fit: fit.contour("slope", "slope"), "takes two parameters"),
         (lambda fit: fit.contour("slope", "intercept", 0.0), "between 0 and 1"),
+        (lambda fit: fit.contour("slope", "intercept", points=2), "2 points are no border"),
         (lambda fit: fit.bootstrap(10, "cases"), "there is no kind 'cases'"),
         (lambda fit: fit.bootstrap(1), "integer of at least 2"),
         (lambda fit: fit.bootstrap(2).confidence_intervals(1.0), "between 0 and 1"),
@@ -195,7 +198,21 @@ def test_what_is_wrong_is_named(call, words):
         call(fit)
 
 
-# --------------------------------------------------------------------------------- labels, pictures
+# ------------------------------------------------------------------------ labels, pictures, pickles
+
+
+def test_fits_are_pickled():
+    fit = ng.curve_fit(decay, X, Y, tie={"rate": "0.35 * amplitude"})
+    again = pickle.loads(pickle.dumps(fit))
+    assert repr(again) == repr(fit)
+    assert again.profile("offset") == pytest.approx(fit.profile("offset"), rel=1e-9)
+    start = {"amplitude": 1.0, "rate": 1.0, "offset": 0.3}
+    found = ng.least_squares(lambda p: decay(X, **p) - Y, start, fixed=["offset"])
+    again = pickle.loads(pickle.dumps(found))
+    assert again.x == found.x
+    assert again.estimates.bic == found.estimates.bic
+    with pytest.raises(RuntimeError, match="were pickled have no function"):
+        again.estimates.profile("rate")
 
 
 def test_labels_of_pandas_come_out():

@@ -29,7 +29,7 @@ CALLS = {
         lambda x: scipy.ndimage.gaussian_filter(x, 1.0),
         "ng.ndimage.gaussian_filter has gradients",
     ),
-    "scipy.integrate.simpson": (scipy.integrate.simpson, "ng.simpson has gradients"),
+    "scipy.integrate.simpson": (scipy.integrate.simpson, "ng.integrate.simpson has gradients"),
     "scipy.stats.norm.logpdf": (scipy.stats.norm.logpdf, "ng.stats.norm.logpdf has gradients"),
     "scipy.stats.multivariate_normal.logpdf": (
         scipy.stats.multivariate_normal.logpdf,

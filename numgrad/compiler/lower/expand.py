@@ -24,7 +24,7 @@ from numgrad.codegen.nests.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, cou
 from numgrad.codegen.symbols import AXIS, Reader, Symbol
 from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph, TracedNode, Value
 from numgrad.compiler.graph.sizes import Size, same_shape, terms_of
-from numgrad.compiler.lower import library_calls, lookup, matrices  # noqa: F401 (for what they declare)
+from numgrad.compiler.lower import lookup, matrices  # noqa: F401 (for what they declare)
 from numgrad.compiler.lower.lowering import LOWERINGS, find_lowering, lowering, shape_of
 from numgrad.core.axis import AxisOp
 from numgrad.core.documentation import DESCRIBERS
