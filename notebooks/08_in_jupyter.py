@@ -38,7 +38,7 @@ ng.minimize(lambda p: np.sum((p["a"] - 1.0) ** 2) + p["b"] ** 4, {"a": np.zeros(
 # Matplotlib takes Tensors that do not require grad. From others say `detach()`: so no gradient is
 # lost by accident.
 
-# %%
+# %% tags=["gallery"]
 x = ng.tensor(np.linspace(-3.0, 3.0, 121), requires_grad=True)
 y = np.exp(-(x**2)) * np.sin(3 * x)
 y.sum().backward()

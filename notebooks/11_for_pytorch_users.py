@@ -154,7 +154,7 @@ for _ in range(50):
     losses.append(loss.item())
 assert losses[-1] < 0.7 * losses[0]
 
-# %%
+# %% tags=["gallery"]
 picture = ng.viz.make_dot(loss, params=dict(model.named_parameters()))
 assert "LinearBackward" in picture.source  # DOT text; picture.render("toy") writes an SVG
 picture

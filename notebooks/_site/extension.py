@@ -25,6 +25,7 @@ def write_pages(app: Sphinx) -> None:
         if not path.exists() or path.read_text() != text:  # Sphinx reads again what is newer
             path.write_text(text)
     chart.draw(folder.parent / "benchmarks.json", folder / "speed.png")
+    chart.draw_growth(folder.parent / "growth.json", folder / "growth.png")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Reference: a page for every public name, written from its declaration or docstring."""
 
+import functools
 import importlib
 import inspect
 import json
@@ -10,6 +11,8 @@ from types import ModuleType
 from typing import Any
 
 from _site.formulas import latex
+from _site.testing import tested
+from numgrad.core.op import Op
 
 MODULES = {
     "numgrad": "Functions, operations, transforms, loops, solvers",
@@ -53,6 +56,14 @@ MODULES = {
 }
 """Public modules in the order of the reference, by what is in them."""
 
+TRACED = ("numgrad.nn", "numgrad.nn.functional", "numgrad.stats")
+"""Modules of what is composed of operations; an operation's docstring says its own form."""
+
+_TRACED = (
+    "It is traced through: the operations that it consists of are compiled with what calls it, and "
+    "where it looks at a number of an argument, tracing raises and names the line."
+)
+_doc = functools.cache(inspect.getdoc)  # which reads sources for gradient formulas
 _EQUIVALENTS = json.loads(Path(__file__).with_name("equivalents.json").read_text())
 _STANDS_FOR = re.compile(r"Means what ``([\w.]+)`` does")
 
@@ -122,11 +133,11 @@ def _summary(value: Any) -> str:
     """The first sentence of a docstring."""
     if not _is_documented(value):
         return f"``{value!r}``" if len(repr(value)) < 60 else ""
-    text = inspect.getdoc(value) or ""
+    text = _doc(value) or ""
     blocks = [block for block in text.split("\n\n") if block.strip()]
     if len(blocks) > 1 and re.match(r"[\w.]+\(.*\)$", blocks[0], re.S):
         blocks = blocks[1:]  # the signature
-    return " ".join(blocks[0].split()) if blocks else ""
+    return re.sub(r" \[\d+\]_", "", " ".join(blocks[0].split())) if blocks else ""
 
 
 def _titled(title: str) -> list[str]:
@@ -139,16 +150,22 @@ def _page(page: str, value: Any, first: str) -> str:
         return "\n".join([*lines, f"Another name for :doc:`{first}`.", ""])
     if inspect.isclass(value):
         lines += [f".. autoclass:: {page}", "   :members:", "   :show-inheritance:"]
+        if generated := [name for name in vars(value) if re.fullmatch(r"set_\w+_request", name)]:
+            # methods that scikit-learn adds, whose text refers to its own site
+            lines += [f"   :exclude-members: {', '.join(generated)}"]
     elif _is_documented(value):
         lines += [f".. autofunction:: {page}"]
     else:
         lines += [f".. autodata:: {page}"]
-    return "\n".join([*lines, "", *_elsewhere(page, value), ""])
+    if page.rpartition(".")[0] in TRACED and not isinstance(value, Op):
+        lines += ["", ".. rubric:: Under ng.jit", "", _TRACED]
+    elsewhere = [*tested(page, value), "", *_elsewhere(page, value)]
+    return "\n".join([*lines, "", *elsewhere, ""])
 
 
 def _elsewhere(page: str, value: Any) -> list[str]:
     """The same function in other libraries."""
-    names = [m for m in _STANDS_FOR.findall(inspect.getdoc(value) or "") if _is_documented(value)]
+    names = _STANDS_FOR.findall(_doc(value) or "") if _is_documented(value) else []
     names += _EQUIVALENTS.get(page, [])
     if not names:
         return []
