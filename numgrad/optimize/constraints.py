@@ -299,10 +299,8 @@ def constraints_for_scipy(
     name: str, kind: Any, constraints: Any, made: Callable[[Callable[..., Any], Any], Any]
 ) -> Any:
     """Constraints with functions of the vector; ``made`` gives ``Values`` of one."""
-    single = isinstance(constraints, Mapping | Constraint) or not isinstance(constraints, Iterable)
-    several: Any = [constraints] if single else constraints
     result = []
-    for k, constraint in enumerate(several):
+    for k, constraint in enumerate(_several(constraints)):
         if isinstance(constraint, LinearConstraint):
             result.append(_one_sided(constraint) if kind == "cobyla" else constraint)
             continue
@@ -318,6 +316,16 @@ def constraints_for_scipy(
         limited = NonlinearConstraint(values.fun, low, high, **others)
         result.append(_one_sided(limited) if kind == "cobyla" else limited)
     return result or ()
+
+
+def has_linear(constraints: Any) -> bool:
+    """Whether some are about the vector rather than functions."""
+    return any(isinstance(each, LinearConstraint) for each in _several(constraints))
+
+
+def _several(constraints: Any) -> Any:
+    single = isinstance(constraints, Mapping | Constraint) or not isinstance(constraints, Iterable)
+    return [constraints] if single else constraints
 
 
 def _one_sided(constraint: Any) -> NonlinearConstraint:

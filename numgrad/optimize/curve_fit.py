@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -128,19 +129,7 @@ def curve_fit(
     jit = jit or jitted_in(model) is not None
     options = {"ftol": ftol, "xtol": xtol, "gtol": gtol, "max_nfev": max_nfev, "method": method}
     options |= {"loss": loss, "f_scale": f_scale, "x_scale": x_scale, "bounds": bounds}
-
-    def solve(
-        unknowns: Unknowns, watch: Watch | None = None, of: tuple | None = None, **others: Any
-    ) -> Any:
-        args = (x, data, weights) if of is None else of
-        watch = Watch(name) if watch is None else watch
-        residuals = described.residuals(chosen=len(args) == 4)
-        values = Values(name, residuals, unknowns, args, jit, watch, sum_of_squares)
-        result = solved(values, **options | others)
-        if "jac" not in result:  # interrupted
-            result.fun, result.jac = values.fun(result.x), values.jac(result.x)
-        return result
-
+    solve = partial(_solve, described, (x, data, weights), jit, options)
     result = solve(unknowns, watch)
     if not result.success and result.status != -1:
         raise NumgradRuntimeError(
@@ -150,6 +139,27 @@ def curve_fit(
             "parameters are of similar size"
         )
     return FittedCurve(described, x, data, weights, index, result, solve, bounds, absolute_sigma)
+
+
+def _solve(
+    described: Model,
+    args: tuple,
+    jit: bool,
+    options: dict[str, Any],
+    unknowns: Unknowns,
+    watch: Watch | None = None,
+    of: tuple | None = None,
+    **others: Any,
+) -> Any:
+    """Fit a model to data ``(x, y, weights)``, or ``of`` others with places to choose residuals."""
+    watch = Watch("curve_fit") if watch is None else watch
+    args = args if of is None else of
+    residuals = described.residuals(chosen=len(args) == 4)
+    values = Values("curve_fit", residuals, unknowns, args, jit, watch, sum_of_squares)
+    result = solved(values, **options | others)
+    if "jac" not in result:  # interrupted
+        result.fun, result.jac = values.fun(result.x), values.jac(result.x)
+    return result
 
 
 def _plain(leaf: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from numgrad.errors import NumgradValueError
+from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.markup import table
 from numgrad.optimize.constraints import ends_of_arrays
 from numgrad.optimize.parameter_space import from_start
@@ -108,6 +108,9 @@ class Estimates:
     def _nested(self, numbers: np.ndarray) -> Any:
         """Numbers for all parameters as the caller gave the start."""
         return self.unknowns.whole.shown(numbers)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"solve": _function_left_behind}  # it may be a lambda
 
     labelled = False
     """Whether vectors and matrices are those of pandas."""
@@ -294,6 +297,13 @@ def _columns(rows: list[tuple[str, ...]]) -> list[str]:
         ).rstrip()
         for row in rows
     ]
+
+
+def _function_left_behind(*_: Any, **__: Any) -> Any:
+    raise NumgradRuntimeError(
+        "estimates that were pickled have no function of residuals to fit anew; take profiles and "
+        "contours before, or the result of ng.curve_fit, which keeps its model"
+    )
 
 
 def with_labels(numbers: np.ndarray, index: Any, columns: list[str] | None = None) -> Any:

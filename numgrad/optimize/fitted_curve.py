@@ -52,6 +52,9 @@ class FittedCurve(ProfiledEstimates):
         self.x, self.y, self.weights, self.index = x, y, weights, index
         self.labelled = described.labelled
 
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__
+
     def _nested(self, numbers: np.ndarray) -> Any:
         whole = self.unknowns.whole
         flat = whole.nesting is None or all(shape == () for shape in whole.packing.shapes)

@@ -1,6 +1,7 @@
 """``ng.least_squares``: sums of squares, with the exact Jacobian, and what data leave open."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -141,17 +142,27 @@ def least_squares(
     options |= {"loss": loss, "f_scale": f_scale, "x_scale": x_scale, "method": method}
     result = solved(values, bounds=bounds, jacobian=jacobian, callback=callback, **options)
     if jacobian == "dense" and "jac" in result and result.jac.shape[0] > result.jac.shape[1]:
-
-        def solve(unknowns: Unknowns, **others: Any) -> Any:
-            again = Values(name, residuals, unknowns, args, jit, Watch(name), sum_of_squares)
-            return solved(again, bounds=bounds, **options | others)
-
+        solve = partial(_solve, residuals, args, jit, options | {"bounds": bounds})
         title = getattr(residuals, "__name__", type(residuals).__name__)
         estimates = ProfiledEstimates(title, unknowns, result, solve, bounds)
         result.covariance = estimates.covariance
         result.standard_errors = estimates.standard_errors
         result.estimates = estimates
     return OptimizeResult(result, x=unknowns.shown(result.x))
+
+
+def _solve(
+    residuals: Callable[..., Any],
+    args: Any,
+    jit: bool,
+    options: dict[str, Any],
+    unknowns: Unknowns,
+    **others: Any,
+) -> Any:
+    """Solve the same problem for other unknowns."""
+    name = "least_squares"
+    values = Values(name, residuals, unknowns, args, jit, Watch(name), sum_of_squares)
+    return solved(values, **options | others)
 
 
 def solved(

@@ -7,7 +7,12 @@ import numpy as np
 from scipy import optimize
 
 from numgrad.errors import NumgradValueError
-from numgrad.optimize.constraints import WITHOUT_GRADIENT, bounds_of_elements, constraints_for_scipy
+from numgrad.optimize.constraints import (
+    WITHOUT_GRADIENT,
+    bounds_of_elements,
+    constraints_for_scipy,
+    has_linear,
+)
 from numgrad.optimize.objective import Objective, Values, made
 from numgrad.optimize.parameter_space import free_unknowns
 from numgrad.optimize.results import OptimizeResult, X
@@ -139,6 +144,11 @@ def minimize(
         )
     watch = Watch("minimize", progress, on_interrupt)
     unknowns = free_unknowns("minimize", Unknowns("minimize", x0), fixed, tie)
+    if unknowns is not unknowns.whole and has_linear(constraints):
+        raise NumgradValueError(
+            "minimize: a LinearConstraint is about the vector of all numbers, of which some are "
+            "fixed or tied; give ng.constraint(lambda x: ..., low, high)"
+        )
     objective = made("minimize", f, unknowns, args, jit, watch)
     limits = bounds_of_elements("minimize", unknowns, bounds)
 

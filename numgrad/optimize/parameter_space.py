@@ -64,7 +64,7 @@ class FreeUnknowns(Unknowns):
     def __init__(
         self, name: str, whole: Unknowns, fixed: Mapping[Any, Any], ties: Mapping[Any, Any]
     ) -> None:
-        self._whole, self.nesting = whole, whole.nesting
+        self._name, self._whole, self.nesting = name, whole, whole.nesting
         packing = whole.packing
         if ties and packing.is_complex:
             raise NumgradTypeError(
@@ -119,6 +119,9 @@ class FreeUnknowns(Unknowns):
                 f"{name}: {whole.element(k)} is {whole.x0[k]} by what it is fixed at or tied to; "
                 "start from finite numbers"
             )
+
+    def __reduce__(self) -> Any:
+        return FreeUnknowns, (self._name, self._whole, *self.restrictions)
 
     @property
     def whole(self) -> Unknowns:

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import stats
 from scipy.optimize import brentq
 
-from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError
+from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.optimize import fit_plots
 from numgrad.optimize.estimates import Estimates, check_level
 from numgrad.optimize.parameter_space import from_start
@@ -198,6 +198,10 @@ def _contour(fit: Estimates, first: str, second: str, target: float, points: int
 def _free_place(fit: Estimates, operation: str, name: str) -> int:
     """Where a parameter is in the vector of the free ones."""
     labels = fit.unknowns.element_labels
+    if fit.unknowns.packing.is_complex:
+        raise NumgradTypeError(
+            f"{operation}: some parameters are complex; fit their real and imaginary parts"
+        )
     if name not in labels:
         raise NumgradValueError(
             f"{operation}: {name!r} is not among the free parameters, which are {', '.join(labels)}"

@@ -197,6 +197,17 @@ def test_additions_at_indices():
 
 
 @pytest.mark.slow(cases=0)
+def test_exponentials_around_a_sum_are_computed_once():
+    def f(x):
+        largest = np.max(x)
+        return np.log(np.sum(np.exp(x - largest))) + largest
+
+    gradient, x = ng.jit(ng.grad(f)), normal(40)
+    np.testing.assert_allclose(gradient(x), np.exp(x) / np.sum(np.exp(x)), rtol=1e-13)
+    assert gradient.report().count("n0 = 40 exp") == 1
+
+
+@pytest.mark.slow(cases=0)
 def test_sums_by_place():
     def f(x, i):
         z = np.sum(ng.bincount(i, x, length=9) ** 2)

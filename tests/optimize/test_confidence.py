@@ -1,5 +1,7 @@
 """Intervals and regions by profile likelihood, bootstrap, labels and pictures of fits."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy import optimize, stats
@@ -196,7 +198,21 @@ def test_what_is_wrong_is_named(call, words):
         call(fit)
 
 
-# --------------------------------------------------------------------------------- labels, pictures
+# ------------------------------------------------------------------------ labels, pictures, pickles
+
+
+def test_fits_are_pickled():
+    fit = ng.curve_fit(decay, X, Y, tie={"rate": "0.35 * amplitude"})
+    again = pickle.loads(pickle.dumps(fit))
+    assert repr(again) == repr(fit)
+    assert again.profile("offset") == pytest.approx(fit.profile("offset"), rel=1e-9)
+    start = {"amplitude": 1.0, "rate": 1.0, "offset": 0.3}
+    found = ng.least_squares(lambda p: decay(X, **p) - Y, start, fixed=["offset"])
+    again = pickle.loads(pickle.dumps(found))
+    assert again.x == found.x
+    assert again.estimates.bic == found.estimates.bic
+    with pytest.raises(RuntimeError, match="were pickled have no function"):
+        again.estimates.profile("rate")
 
 
 def test_labels_of_pandas_come_out():

@@ -126,12 +126,43 @@ def test_whole_arrays_are_fixed_and_tied():
     assert found.x["w"].tolist() == [1, 2, 3]
 
 
+@pytest.mark.slow(cases=1)
+@pytest.mark.parametrize("jacobian", ["sparse", "operator"])
+def test_jacobians_that_are_not_dense(jacobian):
+    def f(p):
+        return p["x"][1:] - p["x"][:-1] ** 2, p["x"] - 1 - p["c"]
+
+    options = {"fixed": {"x[2]": 0.5}, "tie": {"c": "x[0] / 2"}}
+    start = {"x": np.ones(6), "c": 0.0}
+    found = ng.least_squares(f, start, jacobian=jacobian, **options)
+    dense = ng.least_squares(f, start, **options)
+    np.testing.assert_allclose(found.x["x"], dense.x["x"], atol=1e-7)
+    assert found.jac.shape == (11, 5)
+
+    def substituted(q):
+        values = f({"x": np.insert(q, 2, 0.5), "c": q[0] / 2})
+        return np.concatenate([np.ravel(value) for value in values])
+
+    tolerances = dict.fromkeys(("xtol", "ftol", "gtol"), 1e-14)
+    by_hand = optimize.least_squares(substituted, np.ones(5), **tolerances)
+    np.testing.assert_allclose(np.delete(dense.x["x"], 2), by_hand.x, rtol=1e-5)
+
+
+def test_a_linear_constraint_needs_all_numbers():
+    linear = optimize.LinearConstraint(np.ones(2), 1, 1)
+    with pytest.raises(ValueError, match=r"fixed or tied; give ng.constraint"):
+        ng.minimize(np.sum, np.ones(2), constraints=[linear], fixed={0: 1})
+
+
 def test_complex_parameters_are_fixed_by_element():
     z = np.array([1 + 2j, 3 - 1j])
     found = ng.minimize(
         lambda p: np.sum(np.abs(p["z"] - z) ** 2), {"z": np.ones(2, complex)}, fixed={"z[0]": 2j}
     )
     np.testing.assert_allclose(found.x["z"], [2j, 3 - 1j], atol=1e-6)
+    fit = ng.least_squares(lambda p: [np.real(p[0]) - 1, np.imag(p[0]), np.real(p[0])], [1j])
+    with pytest.raises(TypeError, match="some parameters are complex"):
+        fit.estimates.profile("x[0]")
     with pytest.raises(TypeError, match="real and imaginary parts"):
         ng.minimize(np.sum, np.ones(2, complex), tie={"x[0]": "x[1]"})
 

@@ -396,6 +396,31 @@ def _repeated(order: Sequence[Term], stored: Collection[int]) -> list[Term]:
     return repeated
 
 
+def _read_around_reductions(order: Sequence[Term], stored: Collection[int]) -> list[Term]:
+    """Expensive terms that a reduction to a number reads, and what depends on that number as well.
+
+    The loops of the two cannot be one, and each would compute the term.
+    """
+    level: dict[int, int] = {}
+    for term in order:  # how many such reductions come before
+        before = max((level[a.number] for a in term.args), default=0)
+        level[term.number] = before + (term.op == REDUCE and not term.shape)
+    loops: dict[int, set[int]] = {}
+    result: list[Term] = []
+    for term in reversed(order):
+        here = loops.get(term.number, set())
+        if term.number not in stored and term.is_expensive and term.shape and len(here) > 1:
+            result.append(term)
+        elif term.number not in stored:
+            for a in term.args:
+                loops.setdefault(a.number, set()).update(here)
+            continue
+        own = max((level[a.number] for a in term.args), default=0)
+        for a in term.args:
+            loops.setdefault(a.number, set()).add(own)
+    return result
+
+
 def _work(term: Term, work: dict[int, int], stored: Collection[int]) -> int:
     """Simple functions that computing an element takes."""
     if term.in_memory or term.number in stored or term.op in _WHOLE:
@@ -443,6 +468,7 @@ def first_stored(roots: Iterable[Term]) -> dict[int, Term]:
             stored[term.number] = term
         elif term.op == VIEW and term.detail[0] == "reshape":
             stored[term.args[0].number] = term.args[0]
+    stored.update((t.number, t) for t in _read_around_reductions(order, stored.keys()))
     stored.update((t.number, t) for t in _repeated(order, stored.keys()))
     return {n: t for n, t in stored.items() if not (t.in_memory or t.op in (CONSTANT, SIZE))}
 
