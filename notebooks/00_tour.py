@@ -37,6 +37,7 @@ fig, ax = plt.subplots(figsize=(6, 3))
 ax.plot(x.detach(), y.detach(), label="f")
 ax.plot(x.detach(), x.grad, label="f'")
 ax.legend()
+plt.show()
 
 # %% [markdown]
 # The graph of operations is there to look at, and gradients can be differentiated again.
@@ -148,6 +149,7 @@ fig, ax = plt.subplots(figsize=(4, 4))
 ax.contourf(axis, axis, np.log(modulus.detach().numpy()), 20, cmap="Blues")
 ax.quiver(axis, axis, arrows.real, arrows.imag)
 ax.set_aspect("equal")
+plt.show()
 
 # %% [markdown]
 # ## No gradient is lost silently

@@ -71,6 +71,7 @@ fig, ax = plt.subplots(figsize=(6, 3))
 ax.plot(x.detach(), y.detach(), label="gd")
 ax.plot(x.detach(), x.grad, label="gd'")
 ax.legend()
+plt.show()
 
 # %% [markdown]
 # Never trust a gradient formula unchecked: `gradcheck` compares it with central differences, and
@@ -169,6 +170,7 @@ fig, ax = plt.subplots(figsize=(6, 3))
 for e in (0.0, 0.5, 0.9):
     ax.plot(m, kepler(m, e), label=f"e = {e}")
 ax.legend()
+plt.show()
 
 # %% [markdown]
 # ## An `njit` function of arrays
@@ -234,6 +236,7 @@ assert abs(fit.x[0] - 0.7) < 0.02
 fig, ax = plt.subplots(figsize=(6, 3))
 ax.plot(observed[:80], ".", color="0.6")
 ax.plot(run_filter(noise, fit.x[0])[:80], linewidth=1)
+plt.show()
 
 # %%
 print(ng.ops["recursive_filter"])

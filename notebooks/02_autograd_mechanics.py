@@ -53,6 +53,12 @@ loss = np.mean(np.tanh(x @ w + b) ** 2)
 tree(loss.grad_fn)
 
 # %% [markdown]
+# As a picture, with what each node has saved for its backward:
+
+# %% tags=["gallery"]
+ng.viz.make_dot(loss, params={"w": w, "b": b}, show_saved=True)
+
+# %% [markdown]
 # A backward takes the node with the highest sequence number among those that are ready, so every
 # node runs once, after all its consumers. The graph is made anew by each run of your code: loops
 # and branches of Python need nothing special.

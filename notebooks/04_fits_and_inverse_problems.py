@@ -27,7 +27,7 @@ from numgrad.cli import nist
 # ## Fit a curve
 #
 # `ng.curve_fit` takes what SciPy's does, and returns more: standard errors, bands of confidence, a
-# table, a plot. NIST's problem Gauss1 is two peaks on a decaying baseline, with certified answers.
+# report, a plot. NIST's problem Gauss1 is two peaks on a decaying baseline, with certified answers.
 
 
 # %%
@@ -50,6 +50,7 @@ assert np.allclose(fit.standard_errors, gauss1.deviations, rtol=1e-6)
 axes = fit.plot(plt.figure(figsize=(7, 3.5)).gca(), level=0.999)
 axes.set_xlabel("channel")
 axes.set_ylabel("counts")
+plt.show()
 
 # %% [markdown]
 # The band says where the curve is; with `prediction=True` it says where new data are.
@@ -59,6 +60,56 @@ low, high = fit.confidence_band(prediction=True)
 inside = (low < gauss1.y) & (gauss1.y < high)
 print(f"{inside.mean():.1%} of the data are inside of the 95 % band of single measurements")
 assert 0.9 < inside.mean() < 0.99
+
+# %% [markdown]
+# ## Parameters by name
+#
+# Parameters are started, bounded, fixed (`fixed={"decay": 0.01}`) and tied to others by name. A tie is
+# an expression or a function of parameters; derivatives and errors go through it. Have the peaks one
+# width? Then one parameter less explains the data, and AIC and BIC say whether as well.
+
+# %%
+start = dict(zip(fit.names, gauss1.starts[0], strict=True))
+one_width = ng.curve_fit(
+    peaks, gauss1.x, gauss1.y, start,
+    tie={"width2": "width1"}, bounds={"decay": (0, None)},
+)  # fmt: skip
+one_width
+
+# %%
+print(f"AIC {fit.aic:.1f} with two widths, {one_width.aic:.1f} with one")
+assert one_width.parameters["width2"] == one_width.parameters["width1"]
+assert fit.aic < one_width.aic
+
+# %% [markdown]
+# Standard errors take the model to be linear near the estimate. `profile` does not: an end of its
+# interval is where the best fit with that parameter held there is worse by what the level allows. Of
+# few data on a rate of growth it is not symmetric, and a bound may end it. `contour` does the same
+# for two parameters, `bootstrap` fits samples that are drawn anew.
+
+# %% tags=["gallery"]
+days = np.array([1.0, 2, 3, 5, 7, 10])  # Bates and Watts, data on biochemical oxygen demand
+demand = np.array([8.3, 10.3, 19.0, 16.0, 15.6, 19.8])
+
+
+def saturation(t, limit, rate):
+    """What approaches a limit."""
+    return limit * (1 - np.exp(-rate * t))
+
+
+bod = ng.curve_fit(saturation, days, demand, {"limit": 20.0, "rate": 0.5})
+low, high = bod.profile("rate", level=0.8)
+drawn = bod.bootstrap(300, "parametric", seed=0)
+print(f"rate {bod.parameters['rate']:.3f} +- {bod.standard_errors['rate']:.3f}")
+print(f"80 % interval by profile {low:.3f} to {high:.3f}")
+print("by errors                ", *bod.confidence_intervals(0.8)[1].round(3))
+print("by bootstrap             ", *drawn.confidence_intervals(0.8)[1].round(3))
+assert high - bod.parameters["rate"] > bod.parameters["rate"] - low
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
+bod.plot(left, level=0.8)
+bod.plot_contour("limit", "rate", right, levels=[0.5, 0.8], points=60)
+plt.show()
 
 # %% [markdown]
 # `jit=True` compiles model and Jacobian, once for each model: worth it where a model is fitted again
@@ -110,6 +161,7 @@ axes.plot(times, decays(robust.x), label="robust")
 axes.set_xlabel("time")
 axes.set_ylabel("signal")
 axes.legend()
+plt.show()
 
 # %% [markdown]
 # ## Minimize, with second derivatives and constraints
@@ -205,9 +257,11 @@ def lotka_volterra(t, y, rates):
 
 def populations(p):
     """Both at the times of the counts."""
-    return ng.solve_ivp(
-        lotka_volterra, (0, 15), p["start"], t_eval=times, args=(p["rates"],), rtol=1e-6
-    ).y
+    rates, start = p["rates"], p["start"]
+    solution = ng.solve_ivp(
+        lotka_volterra, (0, 15), start, t_eval=times, args=(rates,), rtol=1e-6, jit=True
+    )
+    return solution.y
 
 
 truth = {"rates": np.array([1.1, 0.4, 0.1, 0.4]), "start": np.array([10.0, 5.0])}
@@ -226,6 +280,7 @@ for label, seen, fitted, colour in zip(
 axes.set_xlabel("time")
 axes.set_ylabel("population")
 axes.legend()
+plt.show()
 
 # %% [markdown]
 # Robertson's chemistry is stiff: rates differ by nine powers of ten. `Radau`, `BDF` and `LSODA` are
@@ -311,7 +366,9 @@ def misfit(log):
     return np.sum(((temperature(log) - seen) / sigma) ** 2) / 2 + rough
 
 
-result = ng.minimize(misfit, np.zeros(cells**2), method="L-BFGS-B", options={"maxiter": 150})
+result = ng.minimize(
+    misfit, np.zeros(cells**2), method="L-BFGS-B", options={"maxiter": 150}, jit=True
+)
 disk = truth == 1
 found = result.x.reshape(cells, cells)
 print(

@@ -66,7 +66,7 @@ print(graph)
 # %% [markdown]
 # In a notebook a graph shows itself as a picture.
 
-# %%
+# %% tags=["gallery"]
 graph
 
 # %% [markdown]

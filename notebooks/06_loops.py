@@ -172,6 +172,7 @@ axes.plot(years, flows, ".", color="0.6", label="flow")
 axes.plot(years[1:], np.asarray(likelihood(found.x, flows)[1]), label="level")
 axes.set_xlabel("year")
 axes.legend()
+plt.show()
 
 # %% [markdown]
 # With statsmodels at hand (`pip install statsmodels`) the same model takes a line.

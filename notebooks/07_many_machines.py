@@ -220,6 +220,7 @@ for name, a, b in (("this machine", latency, slope), ("5 us, 10 GB/s", 5e-6, 1e-
     )
 right.set(xlabel="ranks", ylabel="efficiency", ylim=(0, 1.05), title="a step of 50 ms")
 right.legend()
+plt.show()
 
 # %% [markdown]
 # ## Functions on pieces of their data

@@ -24,12 +24,21 @@ import numgrad as ng
 from numgrad import nn
 
 # %% [markdown]
+# ## Tensors, results
+#
+# The last value of a cell shows itself: vectors and matrices as tables, results of solvers with what
+# they found first.
+
+# %%
+ng.minimize(lambda p: np.sum((p["a"] - 1.0) ** 2) + p["b"] ** 4, {"a": np.zeros(2), "b": 1.0})
+
+# %% [markdown]
 # ## Plots
 #
 # Matplotlib takes Tensors that do not require grad. From others say `detach()`: so no gradient is
 # lost by accident.
 
-# %%
+# %% tags=["gallery"]
 x = ng.tensor(np.linspace(-3.0, 3.0, 121), requires_grad=True)
 y = np.exp(-(x**2)) * np.sin(3 * x)
 y.sum().backward()
@@ -38,6 +47,7 @@ fig, ax = plt.subplots(figsize=(6, 3))
 ax.plot(x.detach(), y.detach(), label="f")
 ax.plot(x.detach(), x.grad, label="f'")
 ax.legend()
+plt.show()
 
 # %% [markdown]
 # ## Pictures of graphs
@@ -89,8 +99,22 @@ assembly = ng.ops["tanh"].asm()  # and .llvm()
 # took.
 
 # %%
-print(step.report())
-source = step.source
+step.report()
+
+# %% [markdown]
+# After `%load_ext numgrad` there are two magics: `%ngreport step` shows the same report, and a cell
+# that begins with `%%ngprofile` shows where its time went, by operation and by line of the cell
+# (`--by-name`: by operation; `--trace FILE` for ui.perfetto.dev).
+
+# %%
+# %load_ext numgrad
+
+# %%
+# %%ngprofile
+x = ng.tensor(np.linspace(0.0, 1.0, 10_000), requires_grad=True)
+for _ in range(20):
+    y = np.sum(np.exp(-x) * np.sin(x))
+    y.backward()
 
 # %% [markdown]
 # `help(ng.tanh)` and Shift-Tab show the documentation; completion knows the methods of a Tensor
@@ -104,6 +128,15 @@ source = step.source
 # loaded. What takes longer than a second says so in a line below the cell. Interrupting the cell
 # waits until the kernel in work is complete, so nothing is left half done. When you time
 # something, run it once before.
+#
+# `progress=True` shows how far `ng.minimize`, `ng.least_squares` and `ng.curve_fit` have got, and
+# `ng.data.progress` how far a loop of your own: `for batch in ng.data.progress(loader)`. Interrupted
+# or not, the line ends before what is printed next.
+
+# %%
+bar = ng.data.progress(range(200), "training")
+for epoch in bar:
+    bar.note(loss=0.9**epoch)
 
 # %%
 for attempt in ("first call", "second call"):

@@ -17,6 +17,7 @@
 # %%
 import time
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import numgrad as ng
@@ -125,9 +126,21 @@ def chain(a, b):
 eager = ng.value_and_grad(chain)
 compiled = ng.jit(eager)
 rng = np.random.default_rng(0)
-for n in (100, 10_000):
+lengths = [10, 100, 1_000, 10_000, 100_000]
+times = {"eager": [], "compiled": []}
+for n in lengths:
     a, b = rng.uniform(-1, 1, (2, n))
-    print(f"n = {n:6}: eager {best(eager, a, b):7.1f} us, compiled {best(compiled, a, b):7.1f} us")
+    times["eager"].append(best(eager, a, b, rounds=50))
+    times["compiled"].append(best(compiled, a, b, rounds=50))
+
+# %% tags=["gallery"]
+figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
+for form, microseconds in times.items():
+    axes.loglog(lengths, microseconds, "o-", label=form)
+axes.set_xlabel("elements")
+axes.set_ylabel("value and gradient, us")
+axes.legend()
+plt.show()
 
 # %% [markdown]
 # Where the time goes: counts of calls, traces and kernels, and what a kernel does in its loops,

@@ -15,6 +15,7 @@
 # `scipy.optimize`, `scipy.integrate` and others otherwise estimate by finite differences.
 
 # %%
+import matplotlib.pyplot as plt
 import numpy as np
 from scipy import optimize, special
 
@@ -45,6 +46,24 @@ newton = optimize.minimize(
 print("error:", np.abs(newton.x - 1.0).max(), "after", newton.nit, "iterations")
 
 # %% [markdown]
+# The paths in two dimensions: second derivatives make steps that bend with the valley.
+
+# %% tags=["gallery"]
+figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
+grid = np.meshgrid(np.linspace(-1.4, 1.4, 200), np.linspace(-0.5, 1.6, 200))
+heights = np.apply_along_axis(rosenbrock, 0, np.array(grid))
+axes.contour(*grid, heights, levels=np.logspace(-1, 3, 9), colors="0.8")
+for method, derivatives in {
+    "BFGS": {"jac": ng.grad(rosenbrock)},
+    "trust-exact": {"jac": ng.grad(rosenbrock), "hess": ng.hessian(rosenbrock)},
+}.items():
+    path = [np.array([-1.2, 1.0])]
+    optimize.minimize(rosenbrock, path[0], method=method, callback=path.append, **derivatives)
+    axes.plot(*np.transpose(path), "o-", markersize=3, label=f"{method}, {len(path) - 1} steps")
+axes.legend()
+plt.show()
+
+# %% [markdown]
 # Residuals and their Jacobian, for `least_squares` and `root`:
 
 # %%
@@ -62,6 +81,10 @@ print(fit.x)
 assert np.allclose(fit.x, [2.0, 0.7], atol=0.02)
 
 # %% [markdown]
+# Operations on Tensors, so also what runs inside of a transform, give NaN and infinities as NumPy
+# does, but without its warnings: `np.errstate` is heeded under `ng.autograd.detect_anomaly()`, which
+# names the line.
+#
 # The transforms nest, and see what a function closes over: inside another one, and where the
 # value depends on a Tensor from outside that requires grad, Tensors come out. Arguments may be
 # nested tuples, lists and dicts of arrays; `argnums` chooses among several, `has_aux=True` lets

@@ -51,7 +51,7 @@ from numgrad import nn
 # | `torch.get_rng_state`, `set_rng_state` | `ng.random.get_state`, `set_state` |
 # | `torch.utils.data`, `torch.save`, `torch.load` | `numgrad.data`, `ng.save`, `ng.load` |
 # | `float(x)` of an `x` that requires grad: warns | raises; `x.item()` |
-# | `multinomial`, `nn.Transformer*` | not there |
+# | `torch.multinomial(p, n)` | `ng.random.default_rng(0).choice(len(p), n, replace=False, p=p)` |
 
 # %%
 x = ng.tensor([[1.0, 2.0, 4.0], [3.0, 5.0, 0.0]])
@@ -60,6 +60,8 @@ assert np.isclose(x.var(ddof=1), np.var(x.numpy(), ddof=1))
 assert x.swapaxes(0, 1).shape == (3, 2)
 assert ng.vector_norm(x, ord=1) == 15.0
 assert ng.tile(x, (2, 1)).shape == (4, 3)
+assert sorted(ng.random.default_rng(0).choice(3, 3, replace=False, p=[0.2, 0.3, 0.5])) == [0, 1, 2]
+assert nn.Transformer(8, nhead=2)(ng.ones((5, 1, 8)), ng.ones((4, 1, 8))).shape == (4, 1, 8)
 
 # %% [markdown]
 # ## Autograd
@@ -152,7 +154,7 @@ for _ in range(50):
     losses.append(loss.item())
 assert losses[-1] < 0.7 * losses[0]
 
-# %%
+# %% tags=["gallery"]
 picture = ng.viz.make_dot(loss, params=dict(model.named_parameters()))
 assert "LinearBackward" in picture.source  # DOT text; picture.render("toy") writes an SVG
 picture
@@ -164,8 +166,9 @@ picture
 #   compiled into one kernel over all tensors of a group, float32, float64 or complex, and gives
 #   the same bits for any number of threads.
 # - **Layers**: linear, convolution, pooling, normalization, embedding (also with row-sparse
-#   gradients), recurrent, attention, dropout, activations, losses, containers; `nn.functional`,
-#   `nn.init`, `nn.utils`; `nn.functional_call` for `ng.grad` over a module's parameters.
+#   gradients), recurrent, attention, transformers, dropout, activations, losses, containers;
+#   `nn.functional`, `nn.init`, `nn.utils`; `nn.functional_call` for `ng.grad` over a module's
+#   parameters.
 # - **Data**: `ng.data.DataLoader` cuts arrays or datasets into batches, shuffled from a seed.
 # - **Files**: `ng.save` and `ng.load` keep nested values with arrays in one safetensors file.
 #   Nothing in a file is ever executed; it is written whole or not at all. Safetensors files that

@@ -27,6 +27,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
+import numpy as np
+
 folder = Path(tempfile.mkdtemp())
 speeds = folder / "speeds.py"
 speeds.write_text('''
@@ -90,6 +93,17 @@ assert numgrad("bench", speeds, "--rounds", 5, "--against", "numpy", "--json", "
 figures = json.loads((folder / "monday.json").read_text())
 print(json.dumps(figures["machine"], indent=1))
 assert figures["benchmarks"]
+
+# %% tags=["gallery"]
+figure, axes = plt.subplots(figsize=(6, 2.5), layout="constrained")
+for k, form in enumerate(("eager", "compiled", "numpy")):
+    best = [1e6 * min(entry["seconds"][form]) for entry in figures["benchmarks"]]
+    axes.barh(np.arange(len(best)) + 0.25 * (1 - k), best, height=0.25, label=form)
+axes.set_yticks(range(len(best)), [entry["name"] for entry in figures["benchmarks"]])
+axes.set_xscale("log")
+axes.set_xlabel("microseconds, the best of a few rounds")
+axes.legend()
+plt.show()
 
 # %% [markdown]
 # ## Compare with another version

@@ -159,6 +159,7 @@ axes.plot(t, other, label="the other")
 axes.plot(t, np.asarray(barycentre.x), label="between them, by its gradient")
 axes.set_xlabel("time")
 axes.legend()
+plt.show()
 
 # %% [markdown]
 # A batch is a loop more, outermost: `ng.vmap` runs it in one call.

@@ -1,5 +1,6 @@
 """Configuration of the documentation's site: ``sphinx-build notebooks build/site``."""
 
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -8,6 +9,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))  # where _site is
 
 import numgrad
+
+# Where the site will be, and which of _static/versions.json it is.
+SITE = os.environ.get("NUMGRAD_SITE_ADDRESS", "/")
+VERSION = os.environ.get("NUMGRAD_SITE_VERSION", "development")
 
 project = "numgrad"
 author = copyright = "the numgrad authors"
@@ -20,7 +25,10 @@ extensions = [
     "sphinx_design",
     "_site.extension",
 ]
-suppress_warnings = ["ref.footnote"]  # a source may be named without a mark
+suppress_warnings = [
+    "ref.footnote",  # a source may be named without a mark
+    "ref.python",  # words such as shape, where types are described, are attributes of several
+]
 exclude_patterns = ["_site", "conf.py"]
 templates_path: list[str] = []
 
@@ -51,6 +59,7 @@ mathjax_path = "mathjax/tex-chtml.js"
 html_context = {"default_mode": "auto"}
 html_title = "numgrad"
 html_css_files = ["site.css"]
+html_favicon = "_static/icon.svg"
 html_show_sourcelink = False
 html_sidebars: dict[str, list[str]] = {
     "generated/reference/**": [],  # a tree of a thousand names on each page
@@ -61,5 +70,9 @@ html_theme_options = {
     "show_prev_next": False,
     "collapse_navigation": True,
     "navbar_align": "left",
+    # A file of the site itself; nothing is asked of others while pages are made.
+    "switcher": {"json_url": f"{SITE}_static/versions.json", "version_match": VERSION},
+    "check_switcher": False,
+    "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
     "secondary_sidebar_items": ["page-toc"],
 }

@@ -39,7 +39,10 @@ Where to look:
 ``ng.optim``            optimizers, schedules of learning rates, ``minimize`` over Tensors
 ``ng.minimize``, ...    SciPy's solvers with exact derivatives: ``least_squares``, ``curve_fit``,
                         ``root``, ``quad``; ``objective`` and ``linear_operator`` for others
+``ng.ecosystem``        adapters to iminuit, lmfit, NLopt, emcee, nutpie, scikit-learn, PyMC, ...
 ``ng.implicit``         roots, fixed points, minima, linear systems: differentiated as solutions
+``ng.integrate``        SciPy's integrals of functions and of samples
+``ng.interpolate``      SciPy's interpolants: splines, piecewise polynomials, regular grids
 ``ng.sparse``           products with sparse matrices and systems of them
 ``ng.random``           Tensors of random numbers from NumPy's generators
 ``ng.data``             datasets, and loaders of batches
@@ -98,12 +101,12 @@ _namespace(
         "numgrad.transforms.products": "hvp jvp linearize stop_gradient vhp vjp",
     },
     late={  # most programs need a part of it
-        "numgrad": "array_api benchmark data distributed func implicit io nn optim parallel "
-        "profiler sparse stats testing tree viz "
+        "numgrad": "array_api benchmark data distributed ecosystem func implicit integrate "
+        "interpolate io nn optim parallel profiler sparse stats testing tree viz "
         + " ".join(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()})),
         "numgrad.compiler.api": "jit",
-        "numgrad.compiler.inspect.report": "jit_stats",
-        "numgrad.integrate": "odeint solve_ivp",
+        "numgrad.compiler.inspect.statistics": "jit_stats",
+        "numgrad.integrate": "odeint quad solve_ivp",
         "numgrad.io": "load save",
         "numgrad.codegen.adjoint.outputs": "like",
         "numgrad.core.loop_kernels": "kernel",
@@ -114,7 +117,6 @@ _namespace(
         "numgrad.optimize.minimize": "minimize",
         "numgrad.optimize.models": "curve_jac",
         "numgrad.optimize.objective": "linear_operator objective",
-        "numgrad.optimize.quad": "quad",
         "numgrad.optimize.root": "root",
         "numgrad.tensors.applying": "apply_along_axis apply_over_axes piecewise",
         "numgrad.tensors.creation": "c_ geomspace logspace r_",
@@ -136,6 +138,11 @@ def __getattr__(name: str) -> _Any:
     return globals()[name]
 
 
+def load_ipython_extension(ipython: _Any) -> None:
+    """Add ``%%ngprofile`` and ``%ngreport`` to IPython: ``%load_ext numgrad``."""
+    _import_module("numgrad.cli.jupyter").load(ipython)
+
+
 def __dir__() -> list[str]:
     return [*__all__, *(name for name in globals() if name.startswith("__"))]
 
@@ -146,4 +153,5 @@ for _op in _OPS.values():
 __all__ = sorted(  # pyright: ignore[reportUnsupportedDunderAll]
     _names
     | {_n for _n, _v in globals().items() if _n[0] != "_" and not isinstance(_v, _ModuleType)}
+    - {"load_ipython_extension"}
 )

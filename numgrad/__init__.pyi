@@ -12,10 +12,13 @@ from numgrad import benchmark as benchmark
 from numgrad import config as config
 from numgrad import data as data
 from numgrad import distributed as distributed
+from numgrad import ecosystem as ecosystem
 from numgrad import errors as errors
 from numgrad import fft as fft
 from numgrad import func as func
 from numgrad import implicit as implicit
+from numgrad import integrate as integrate
+from numgrad import interpolate as interpolate
 from numgrad import io as io
 from numgrad import linalg as linalg
 from numgrad import ndimage as ndimage
@@ -40,7 +43,7 @@ from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
 from numgrad.autograd.row_sparse_tensor import RowSparseTensor as RowSparseTensor
 from numgrad.codegen.adjoint.outputs import like as like
 from numgrad.compiler.api import jit as jit
-from numgrad.compiler.inspect.report import jit_stats as jit_stats
+from numgrad.compiler.inspect.statistics import jit_stats as jit_stats
 from numgrad.config import get_num_threads as get_num_threads
 from numgrad.config import set_num_threads as set_num_threads
 from numgrad.core.loop_kernels import kernel as kernel
@@ -58,6 +61,7 @@ from numgrad.errors import NumgradTraceError as NumgradTraceError
 from numgrad.errors import NumgradTypeError as NumgradTypeError
 from numgrad.errors import NumgradValueError as NumgradValueError
 from numgrad.integrate import odeint as odeint
+from numgrad.integrate import quad as quad
 from numgrad.integrate import solve_ivp as solve_ivp
 from numgrad.io import load as load
 from numgrad.io import save as save
@@ -71,7 +75,6 @@ from numgrad.optimize.minimize import minimize as minimize
 from numgrad.optimize.models import curve_jac as curve_jac
 from numgrad.optimize.objective import linear_operator as linear_operator
 from numgrad.optimize.objective import objective as objective
-from numgrad.optimize.quad import quad as quad
 from numgrad.optimize.root import root as root
 from numgrad.tensors.applying import apply_along_axis as apply_along_axis
 from numgrad.tensors.applying import apply_over_axes as apply_over_axes

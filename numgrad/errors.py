@@ -11,8 +11,8 @@ from numgrad.libraries import PACKAGE, is_users
 
 __all__ = [
     "GradcheckError", "InterpretedLoopWarning", "NumgradAssertionError", "NumgradAttributeError",
-    "NumgradError", "NumgradIndexError", "NumgradKernelError", "NumgradKeyError",
-    "NumgradLinAlgError", "NumgradNotImplementedError", "NumgradOverflowError",
+    "NumgradError", "NumgradFloatingPointError", "NumgradIndexError", "NumgradKernelError",
+    "NumgradKeyError", "NumgradLinAlgError", "NumgradNotImplementedError", "NumgradOverflowError",
     "NumgradRuntimeError", "NumgradTraceError", "NumgradTypeError", "NumgradValueError",
     "NumgradWarning", "NumgradZeroDivisionError", "UnrolledLoopWarning",
 ]  # fmt: skip
@@ -73,6 +73,10 @@ class NumgradLinAlgError(NumgradValueError, _LinAlgError):
 
 class NumgradZeroDivisionError(NumgradError, ZeroDivisionError):
     """A division by zero that has no result."""
+
+
+class NumgradFloatingPointError(NumgradError, FloatingPointError):
+    """A result that is NaN or infinite where ``np.errstate`` asks for an error."""
 
 
 class NumgradIndexError(NumgradError, IndexError):

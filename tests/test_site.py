@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import sys
-from functools import partial
+from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -66,8 +66,11 @@ def test_formulas_that_are_no_mathematics_stay_code(formula):
     assert latex(formula) is None
 
 
+reference_pages = cache(reference.pages)
+
+
 def test_every_public_name_has_a_page():
-    pages = reference.pages()
+    pages = reference_pages()
     assert set(reference.MODULES) >= {f"numgrad.{name}" for name in MODULES.split()} - {
         "numgrad.array_api.fft",  # the standard's extensions, which are numgrad.fft and linalg
         "numgrad.array_api.linalg",
@@ -81,9 +84,33 @@ def test_every_public_name_has_a_page():
 
 
 def test_pages_of_other_names_lead_to_the_first():
-    pages = reference.pages()
+    pages = reference_pages()
     assert "Another name for :doc:`numgrad.abs`" in pages["reference/numgrad.absolute.rst"]
     assert ".. autofunction:: numgrad.abs" in pages["reference/numgrad.abs.rst"]
+
+
+def test_pages_say_how_they_were_tested():
+    page = reference_pages()["reference/numgrad.exp.rst"]
+    assert (
+        "- Values: ``numpy.exp`` of operands from -2 to 2, also at 0, 710, -746, in float64,"
+        in page
+    )
+    assert "- First and second derivatives: finite differences of float64 and, where it" in page
+    arctan2 = reference_pages()["reference/numgrad.arctan2.rst"]
+    assert "finite differences of float64 in " in arctan2  # which is of real numbers
+    assert "derivatives" not in reference_pages()["reference/numgrad.argmax.rst"]
+    for name in ("numgrad.grad", "numgrad.nn.Linear", "numgrad.stats.norm", "numgrad.minimize"):
+        files = re.findall(r"`(tests/[\w/]+\.py) <", reference_pages()[f"reference/{name}.rst"])
+        assert files
+        last = name.rpartition(".")[2]
+        assert all(f".{last}" in (SOURCES.parent / f).read_text(encoding="utf-8") for f in files)
+
+
+def test_versions_to_switch_to():
+    versions = json.loads((SOURCES / "_static" / "versions.json").read_text(encoding="utf-8"))
+    assert [set(entry) for entry in versions] == [{"name", "version", "url"}] * len(versions)
+    assert "development" in [entry["version"] for entry in versions]
+    assert all(re.fullmatch(r"https://[\w./-]+/", entry["url"]) for entry in versions)
 
 
 def test_gradients_in_docstrings_become_formulas():

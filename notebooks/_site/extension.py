@@ -25,6 +25,7 @@ def write_pages(app: Sphinx) -> None:
         if not path.exists() or path.read_text() != text:  # Sphinx reads again what is newer
             path.write_text(text)
     chart.draw(folder.parent / "benchmarks.json", folder / "speed.png")
+    chart.draw_growth(folder.parent / "growth.json", folder / "growth.png")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -32,5 +33,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", write_pages)
     # before the docstring's sections are read
     app.connect("autodoc-process-docstring", reference.typeset, priority=100)
+    app.connect("autodoc-skip-member", reference.is_left_out)
     gallery.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

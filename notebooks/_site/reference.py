@@ -1,5 +1,6 @@
 """Reference: a page for every public name, written from its declaration or docstring."""
 
+import functools
 import importlib
 import inspect
 import json
@@ -10,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from _site.formulas import latex
+from _site.testing import tested
 
 MODULES = {
     "numgrad": "Functions, operations, transforms, loops, solvers",
@@ -25,6 +27,8 @@ MODULES = {
     "numgrad.linalg": "Linear algebra",
     "numgrad.special": "Special functions",
     "numgrad.stats": "Distributions",
+    "numgrad.integrate": "Integrals and differential equations",
+    "numgrad.interpolate": "Interpolation",
     "numgrad.fft": "Fourier transforms",
     "numgrad.signal": "Signals",
     "numgrad.ndimage": "Images",
@@ -34,6 +38,7 @@ MODULES = {
     "numgrad.autograd.forward_ad": "Forward mode",
     "numgrad.autograd.functional": "Functional forms, as in PyTorch",
     "numgrad.autograd.graph": "Graphs, hooks, saved tensors",
+    "numgrad.ecosystem": "With other libraries",
     "numgrad.func": "Transforms under PyTorch's names",
     "numgrad.implicit": "Implicit derivatives",
     "numgrad.distributed": "Several processes",
@@ -50,6 +55,7 @@ MODULES = {
 }
 """Public modules in the order of the reference, by what is in them."""
 
+_doc = functools.cache(inspect.getdoc)  # which reads sources for gradient formulas
 _EQUIVALENTS = json.loads(Path(__file__).with_name("equivalents.json").read_text())
 _STANDS_FOR = re.compile(r"Means what ``([\w.]+)`` does")
 
@@ -96,6 +102,14 @@ def typeset(app: Any, what: str, name: str, value: Any, options: Any, lines: lis
     lines[begin:end] = [*written, ""]
 
 
+def is_left_out(
+    app: Any, what: str, name: str, value: Any, skip: bool, options: Any
+) -> bool | None:
+    """Whether a member of a class is another library's, whose documentation is elsewhere."""
+    home = getattr(value, "__module__", None) or ""
+    return True if home.partition(".")[0] == "sklearn" else None
+
+
 def _gradient_line(line: str) -> list[str]:
     """A line of the section ``Gradient``: the formula for an input, its heading, or text."""
     match = re.fullmatch(r"(\w[\w, ()]*) :(?: ``(.+)``)?", line)
@@ -119,11 +133,11 @@ def _summary(value: Any) -> str:
     """The first sentence of a docstring."""
     if not _is_documented(value):
         return f"``{value!r}``" if len(repr(value)) < 60 else ""
-    text = inspect.getdoc(value) or ""
+    text = _doc(value) or ""
     blocks = [block for block in text.split("\n\n") if block.strip()]
     if len(blocks) > 1 and re.match(r"[\w.]+\(.*\)$", blocks[0], re.S):
         blocks = blocks[1:]  # the signature
-    return " ".join(blocks[0].split()) if blocks else ""
+    return re.sub(r" \[\d+\]_", "", " ".join(blocks[0].split())) if blocks else ""
 
 
 def _titled(title: str) -> list[str]:
@@ -136,16 +150,20 @@ def _page(page: str, value: Any, first: str) -> str:
         return "\n".join([*lines, f"Another name for :doc:`{first}`.", ""])
     if inspect.isclass(value):
         lines += [f".. autoclass:: {page}", "   :members:", "   :show-inheritance:"]
+        if generated := [name for name in vars(value) if re.fullmatch(r"set_\w+_request", name)]:
+            # methods that scikit-learn adds, whose text refers to its own site
+            lines += [f"   :exclude-members: {', '.join(generated)}"]
     elif _is_documented(value):
         lines += [f".. autofunction:: {page}"]
     else:
         lines += [f".. autodata:: {page}"]
-    return "\n".join([*lines, "", *_elsewhere(page, value), ""])
+    elsewhere = [*tested(page, value), "", *_elsewhere(page, value)]
+    return "\n".join([*lines, "", *elsewhere, ""])
 
 
 def _elsewhere(page: str, value: Any) -> list[str]:
     """The same function in other libraries."""
-    names = [m for m in _STANDS_FOR.findall(inspect.getdoc(value) or "") if _is_documented(value)]
+    names = _STANDS_FOR.findall(_doc(value) or "") if _is_documented(value) else []
     names += _EQUIVALENTS.get(page, [])
     if not names:
         return []

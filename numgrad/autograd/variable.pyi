@@ -173,6 +173,8 @@ class Tensor:
     @property
     def _base(self) -> Tensor | None:
         """The tensor whose memory a view shows; None if this is no view."""
+    def _history(self) -> list[str]:
+        """How a gradient gets to it, as ``repr`` says it."""
     def _is_view(self) -> bool:
         """Whether the tensor shows the memory of another."""
     @property
@@ -180,6 +182,8 @@ class Tensor:
         """Raise: Numba asks for it to type an argument of a function that it compiles."""
     def _refuse_conversion(self) -> None:
         """Raise if an ndarray would lose something, by the name of the function that asks."""
+    def _repr_html_(self) -> str:
+        """Vectors and matrices as tables, for Jupyter; the middle of large ones is left out."""
     @property
     def _version(self) -> int:
         """Number of in-place changes to this tensor's memory."""

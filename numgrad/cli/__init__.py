@@ -1,4 +1,4 @@
-"""The command line: ``python -m numgrad {demo,bench,cache,doctor,launch,stubs,table,warmup}``.
+"""The command line: ``python -m numgrad {demo,bench,cache,docs,doctor,launch,stubs,table,warmup}``.
 
 Each command is a module with ``HELP``, ``add_arguments(parser)`` and ``run(arguments)``, which
 returns the exit status.
@@ -8,7 +8,7 @@ import argparse
 from collections.abc import Sequence
 
 import numgrad
-from numgrad.cli import bench, cache, demo, doctor, launch, stubs, table, warmup
+from numgrad.cli import bench, cache, demo, docs, doctor, launch, stubs, table, warmup
 
 __all__ = ["main"]
 
@@ -16,6 +16,7 @@ COMMANDS = {
     "demo": demo,
     "bench": bench,
     "cache": cache,
+    "docs": docs,
     "doctor": doctor,
     "launch": launch,
     "stubs": stubs,

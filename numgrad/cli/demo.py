@@ -19,7 +19,7 @@ from numgrad.cli.fit import (
     fit_least_squares,
     fit_minimize,
 )
-from numgrad.cli.progress import Progress
+from numgrad.progress import Progress
 
 HELP = "fit real data with certified answers, print a table, draw a plot"
 DIGITS_PROMISED = 6.0

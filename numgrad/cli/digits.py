@@ -15,8 +15,8 @@ import numpy as np
 
 import numgrad as ng
 from numgrad import nn
-from numgrad.cli.progress import Progress
 from numgrad.data import DataLoader
+from numgrad.progress import Progress
 
 HELP = "train networks on scikit-learn's handwritten digits"
 ACCURACY_PROMISED = 0.97

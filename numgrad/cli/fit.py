@@ -10,7 +10,7 @@ import scipy.optimize
 
 import numgrad as ng
 from numgrad.cli.nist import Problem
-from numgrad.optimize.least_squares import covariance, standard_errors
+from numgrad.optimize.estimates import covariance, standard_errors
 
 DIGITS_CERTIFIED = 11.0
 """NIST states eleven digits: agreement cannot be measured beyond."""

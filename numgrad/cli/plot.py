@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 import numgrad as ng
 from numgrad.cli.fit import Fit
 from numgrad.cli.nist import Problem
-from numgrad.optimize.least_squares import covariance
+from numgrad.optimize.estimates import covariance
 
 
 def draw(path: Path, fitted: list[tuple[Problem, Fit]]) -> None:

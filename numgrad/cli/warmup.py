@@ -5,10 +5,10 @@ import sys
 import time
 from difflib import get_close_matches
 
-from numgrad.cli.progress import Progress
 from numgrad.codegen.cpython import hot_paths
 from numgrad.core.op import OPS
 from numgrad.nn import operations as _operations  # noqa: F401 (completes the table)
+from numgrad.progress import Progress
 
 HELP = "compile the kernels of the operation table ahead of use"
 DTYPES = ("float64", "float32", "complex128", "complex64")

@@ -109,10 +109,13 @@ class Instruction(LibraryFunction):
         Whether arguments that are numbers in the source are given to the definition as such.
     external
         Of one that calls a kernel: the linker's name of that, by its own and that of a dtype.
+    allocates
+        Whether that kernel fails where there is no memory left.
     """
 
     __name__: str
     external: Callable[[str, str], str] | None = None
+    allocates = False
 
     def __init__(self, stub: Callable, literal: bool = False) -> None:
         update_wrapper(self, stub)

@@ -29,7 +29,7 @@ from numgrad.codegen.locks import TRACING
 from numgrad.compiler.call import signature
 from numgrad.compiler.call.signature import RECORDING
 from numgrad.compiler.graph.graph import Graph
-from numgrad.compiler.inspect.report import FUNCTIONS, Statistics, difference
+from numgrad.compiler.inspect.statistics import FUNCTIONS, Statistics
 from numgrad.compiler.messages import announced, no_internal_error
 from numgrad.compiler.run.dispatch import MISS, NAMES, compiled
 from numgrad.compiler.run.program import Options
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from numgrad.autograd.variable import Tensor
     from numgrad.compiler.native.function import NativeFunction
+    from numgrad.markup import Report
     from numgrad.transforms.signatures import Transformed
 
 P = ParamSpec("P")
@@ -200,6 +201,8 @@ class Jitted(Generic[P, R]):
                 (s for s in reversed(self.specialisations) if signature.same_key(s.key, key)), None
             )
             near = near or self.specialisations[-1]
+            from numgrad.compiler.inspect.report import difference  # which first calls do without
+
             reason = difference(near.layout, near.key, arguments, key)
         new = self._promoting(count, arguments, key)
         if new is None:
@@ -421,7 +424,7 @@ class Jitted(Generic[P, R]):
         program = NativeProgram(specialisation, arrays, shapes == "fixed", parameters.name)
         return NativeFunction(program, parameters, self)
 
-    def report(self) -> str:
+    def report(self) -> Report:
         """Text about what was compiled so far: why, from what and into what.
 
         For each kind of arguments that the function was called with: its inputs and guards, the

@@ -21,6 +21,7 @@ from typing import Any
 
 from numgrad.errors import NumgradAssertionError, NumgradError, NumgradTraceError, warn
 from numgrad.libraries import PACKAGE, is_users
+from numgrad.progress import in_notebook
 
 _PLACED = re.compile(r"(?:[A-Za-z]:)?[^:\n]*:\d+: ")
 
@@ -114,11 +115,6 @@ LONG = 5.0
 
 _open = threading.local()
 """``nested``: whether the thread is inside of something that is announced."""
-
-
-def in_notebook() -> bool:
-    """Whether what is written to stdout appears in a notebook."""
-    return type(sys.stdout).__module__.startswith("ipykernel")
 
 
 def is_interactive() -> bool:

@@ -3,10 +3,10 @@
 Note [Containers]
 -----------------
 Tuples, lists, named tuples, dicts, instances of dataclasses and of classes given to ``register``
-are containers, and labelled arrays of xarray, which hold one array; everything else is a leaf, and
-so is what is an array besides or can be called. A subclass of ``tuple`` or ``list`` is put together
-by its class, one of ``dict`` other than ``OrderedDict`` as a dict, and an instance of a dataclass
-from its fields, without ``__init__``.
+are containers, and so are labelled arrays of xarray and Series of pandas, which hold one array;
+everything else is a leaf, and so is what is an array besides or can be called. A subclass of
+``tuple`` or ``list`` is put together by its class, one of ``dict`` other than ``OrderedDict`` as a
+dict, and an instance of a dataclass from its fields, without ``__init__``.
 """
 
 import dataclasses
@@ -37,7 +37,7 @@ class Container(NamedTuple):
     join
         Makes an instance of a class, of keys and parts.
     fields
-        Names of the attributes that the parts are, if they are such.
+        Names of the attributes that the parts are, if they are such; empty for one not shown.
     """
 
     split: Callable[[Any], tuple[Any, Sequence[Any]]]
@@ -47,7 +47,7 @@ class Container(NamedTuple):
     def path(self, keys: Any, k: int) -> str:
         """How a reader would write part ``k``, as in ``['w']``."""
         if self.fields is not None:
-            return f".{self.fields[k]}"
+            return f".{self.fields[k]}" if self.fields[k] else ""
         return f"[{keys[k]!r}]" if self is MAPPING else f"[{k}]"
 
 
@@ -86,6 +86,9 @@ _LABELLED = Container(
     lambda kind, labels, children: labels.around(*children),
     ("data",),
 )
+
+LABELLED: dict[str, Container] = {"xarray.DataArray": _LABELLED, "xarray.Variable": _LABELLED}
+"""Containers that hold one array, by library and class."""
 
 _REGISTERED: dict[type, Container] = {
     _Nothing: Container(lambda x: (None, ()), lambda kind, keys, children: None)
@@ -143,8 +146,8 @@ def container_of(kind: type) -> Container | None:
     """How instances of a class are taken apart; None if they are leaves."""
     if kind in _REGISTERED:
         return _REGISTERED[kind]
-    if labelled_kind(kind) in ("xarray.DataArray", "xarray.Variable"):
-        return _LABELLED
+    if (labelled := LABELLED.get(labelled_kind(kind) or "")) is not None:
+        return labelled
     if hasattr(kind, "__array__") or any("__call__" in vars(base) for base in kind.__mro__):
         return None
     if issubclass(kind, dict):

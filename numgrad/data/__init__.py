@@ -2,7 +2,8 @@
 
 A ``DataLoader`` takes anything with a length and an index, such as ``TensorDataset``, or arrays of
 equal length; ``random_split`` cuts a dataset into parts, ``ConcatDataset`` and ``StackDataset`` put
-several together. Samplers such as ``WeightedRandomSampler`` say which samples come.
+several together. Samplers such as ``WeightedRandomSampler`` say which samples come; ``progress``
+shows how far a loop over a loader has got.
 
 >>> import numpy as np
 >>> import numgrad as ng
@@ -21,6 +22,7 @@ _namespace(
         "numgrad.data.loader": "DataLoader default_collate",
         "numgrad.data.sampler": "BatchSampler DistributedSampler RandomSampler Sampler "
         "SequentialSampler SubsetRandomSampler WeightedRandomSampler",
+        "numgrad.progress": "progress",
     },
     {
         "get_worker_info": "workers are threads here and share their objects",

@@ -18,3 +18,4 @@ from numgrad.data.sampler import Sampler as Sampler
 from numgrad.data.sampler import SequentialSampler as SequentialSampler
 from numgrad.data.sampler import SubsetRandomSampler as SubsetRandomSampler
 from numgrad.data.sampler import WeightedRandomSampler as WeightedRandomSampler
+from numgrad.progress import progress as progress

@@ -168,22 +168,22 @@ def _disowned(tensors: Parts) -> None:
             x._requires_grad = False
 
 
-class _Gate:
+class Gate:
     """Whether gradients pass."""
 
     is_open = False
 
 
 class Gated(Function):
-    """The solution, held fixed while the partial derivative by closures is computed.
+    """A Tensor held fixed while the partial derivative by closures is computed.
 
-    These lie behind the solution as well, and the way through it is the total derivative.
+    These lie behind it as well, and the way through it is the total derivative.
     """
 
     own_rule = False
 
     @staticmethod
-    def forward(ctx: Any, gate: _Gate, x: Tensor) -> Tensor:
+    def forward(ctx: Any, gate: Gate, x: Tensor) -> Tensor:
         """The same numbers."""
         ctx.gate = gate
         ctx.set_materialize_grads(False)
@@ -203,10 +203,15 @@ class _Local:
         saved, end = ctx.saved_tensors, ctx.parts + ctx.count
         self.point = saved[:end]
         z, inputs, closures = saved[: ctx.parts], saved[ctx.parts : end], saved[end:]
-        self.gate = _Gate()
-        self.inputs = list(map(_own, inputs))
+        self.gate = Gate()
         with enable_grad():
-            self.z = [_own(x) if not closures else Gated.apply(self.gate, _own(x)) for x in z]
+            self.inputs, self.z = (
+                [
+                    Gated.apply(self.gate, x) if closures and x.requires_grad else x
+                    for x in map(_own, each)
+                ]
+                for each in (inputs, z)
+            )
             self.residual = self.equation.residual(self.z, self.inputs)
         moving = [x for x in self.inputs if x.requires_grad]
         self.by_z = Linearization(self.residual, self.z, state.grad_enabled)

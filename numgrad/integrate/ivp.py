@@ -28,6 +28,7 @@ from numgrad.integrate.system import (
     ravelled,
     unravelled,
 )
+from numgrad.optimize.watch import SOLVING
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.call import check_function, closed_over
 from numgrad.transforms.mapping import vmap
@@ -141,6 +142,7 @@ def solve_ivp(
     layout = Layout(y0)
     arguments = RightSideArguments(tuple(args))
     times = Times(t_span, t_eval)
+    SOLVING.inner = True
     system = _system(fun, layout, arguments, jit)
     settings = SolverSettings(method, rtol, atol, adjoint, options)
     result, y = _integrate(

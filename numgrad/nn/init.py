@@ -234,7 +234,8 @@ def trunc_normal_(
     if mean < a - 2 * std or mean > b + 2 * std:
         warn(
             f"trunc_normal_: the interval from {a} to {b} is more than two standard deviations "
-            f"from the mean {mean}; the values will hardly follow the distribution"
+            f"from the mean {mean}; the values will hardly follow the distribution; "
+            "choose a and b around the mean"
         )
     rng = generator_of("trunc_normal_", generator)
     low, high = (a - mean) / std, (b - mean) / std

@@ -72,7 +72,10 @@ class _Recurrent(Module):
                 f"{name}: proj_size must be smaller than hidden_size={hidden_size}, got {proj_size}"
             )
         if dropout > 0 and num_layers == 1:
-            warn(f"{name}: dropout={dropout} is applied between layers, and there is one only")
+            warn(
+                f"{name}: dropout={dropout} is applied between layers, and there is one only; "
+                "leave it out, or raise num_layers"
+            )
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers

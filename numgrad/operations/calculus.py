@@ -13,7 +13,7 @@ from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.interpolation import interpolate, interpolate_backward
 from numgrad.operations.cumulative import cumsum, diff
 from numgrad.operations.index import getitem
-from numgrad.operations.join import concat
+from numgrad.operations.join import concat, stack
 from numgrad.operations.reduce import sum
 from numgrad.operations.shape import as_operand, broadcast_to, reshape
 from numgrad.operations.sorting import argsort
@@ -355,19 +355,137 @@ def simpson(y, x=None, dx=1.0, axis=-1):
     )  # fmt: skip
     if n % 2:
         return out
-    h0, h1 = _cut(d, axis, -2, -1), _cut(d, axis, -1, None)
-    last = (
-        (2 * h1 * h1 + 3 * h0 * h1) / (6 * (h1 + h0)) * _cut(y, axis, -1, None)
-        + (h1 * h1 + 3 * h0 * h1) / (6 * h0) * _cut(y, axis, -2, -1)
-        - h1 * h1 * h1 / (6 * h0 * (h0 + h1)) * _cut(y, axis, -3, -2)
-    )
+    ends = [_cut(y, axis, -k, 1 - k or None) for k in (1, 2, 3)]
+    last = _first_interval(_cut(d, axis, -1, None), _cut(d, axis, -2, -1), *ends)
     return out + sum(last, axis=axis)
+
+
+def _first_interval(h0: Any, h1: Any, y0: Any, y1: Any, y2: Any) -> Any:
+    """Integrals over intervals of length ``h0`` of the parabolas that continue over ``h1``."""
+    return (
+        (2 * h0 * h0 + 3 * h1 * h0) / (6 * (h0 + h1)) * y0
+        + (h0 * h0 + 3 * h1 * h0) / (6 * h1) * y1
+        - h0 * h0 * h0 / (6 * h1 * (h1 + h0)) * y2
+    )
+
+
+@composite(ref="scipy.integrate.cumulative_simpson", method=False, smooth=True)
+def cumulative_simpson(y, *, x=None, dx=1.0, axis=-1, initial=None):
+    """Integrals up to each sample but the first, by Simpson's rule for each interval [1]_.
+
+    An interval's integral is that of the parabola through its ends and the sample behind, or
+    before it, by turns.
+
+    Parameters
+    ----------
+    y : array_like
+        Samples.
+    x : array_like
+        Where they are, strictly increasing; without, they are ``dx`` apart.
+    dx : float
+        Distance of samples.
+    initial : array_like
+        Put first, and added to all integrals.
+
+    Returns
+    -------
+    Tensor
+        Shorter by one along the axis, without ``initial``.
+
+    References
+    ----------
+    .. [1] K. V. Cartwright, "Simpson's Rule Cumulative Integration with MS Excel and Irregularly-
+       spaced Data", J. Math. Sci. Math. Educ. 12, 2017.
+
+    Examples
+    --------
+    >>> ng.integrate.cumulative_simpson([0.0, 1.0, 4.0, 9.0], initial=0.0)
+    tensor([0.        , 0.33333333, 2.66666667, 9.        ])
+    """
+    y = as_operand(y)
+    axis = one_axis("cumulative_simpson", axis, len(y.shape))
+    n = y.shape[axis]
+    if n < 3:
+        out = cumulative_trapezoid(y, x, dx, axis)
+    else:
+        d = _intervals("cumulative_simpson", y, x, dx, axis)
+        before, after = (d, d) if x is None else (_cut(d, axis, None, -1), _cut(d, axis, 1, None))
+        triple = [_cut(y, axis, k, k - 2 or None) for k in range(3)]
+        ahead = _first_interval(before, after, *triple)
+        behind = _first_interval(after, before, *triple[::-1])
+        # the first, third, ... of one, and after each the one of the other; at last the last
+        pairs = (n - 1) // 2
+        by_turns = stack(
+            [_cut(ahead, axis, 0, 2 * pairs, 2), _cut(behind, axis, 0, 2 * pairs, 2)], axis=axis + 1
+        )
+        lengths = [2 * pairs if k == axis else m for k, m in enumerate(ahead.shape)]
+        out = reshape(by_turns, tuple(lengths))
+        if not n % 2:
+            out = concat(out, _cut(behind, axis, -1, None), axis=axis)
+        out = cumsum(out, axis=axis)
+    if initial is None:
+        return out
+    first = as_operand(initial)
+    lengths = tuple([1 if k == axis else m for k, m in enumerate(out.shape)])
+    if len(first.shape) and tuple(first.shape) != lengths:
+        raise NumgradValueError(
+            f"cumulative_simpson: initial of shape {tuple(first.shape)} is one number, or has "
+            f"shape {lengths}"
+        )
+    first = broadcast_to(first, lengths)
+    return concat(first * 1.0, out + first, axis=axis)
+
+
+@composite(ref="scipy.integrate.romb", method=False, smooth=True)
+def romb(y, dx=1.0, axis=-1):
+    """Integral of evenly spaced samples by Romberg's method.
+
+    Parameters
+    ----------
+    y : array_like
+        Samples, one more than a power of 2 along the axis.
+    dx : float
+        Distance of samples.
+
+    Returns
+    -------
+    Tensor
+        Without the axis.
+
+    Examples
+    --------
+    >>> ng.integrate.romb([0.0, 1.0, 4.0, 9.0, 16.0])
+    tensor(21.33333333)
+    """
+    y = as_operand(y)
+    axis = one_axis("romb", axis, len(y.shape))
+    intervals = int(y.shape[axis]) - 1
+    if intervals < 1 or intervals & (intervals - 1):
+        raise NumgradValueError(
+            f"romb: {intervals + 1} samples along axis {axis}; there must be one more than a power "
+            "of 2"
+        )
+    columns: list[Any] = []
+    step = intervals
+    while step:
+        whole = _cut(y, axis, None, None, step)
+        row = [trapezoid(whole, None, dx * step, axis)]
+        for k, before in enumerate(columns):  # Richardson's extrapolation
+            row.append(row[k] + (row[k] - before) / (4 ** (k + 1) - 1))
+        columns, step = row, step // 2
+    return columns[-1]
 
 
 _FLOAT64 = np.dtype(np.float64)
 
 
-@primitive(internal=True, method=False, auxiliaries=("interval",), real_only=True)
+@primitive(
+    lowering="numgrad.compiler.lower.library_calls",
+    internal=True,
+    method=False,
+    auxiliaries=("interval",),
+    real_only=True,
+)
 def piecewise_linear(x, xp, fp):
     """The piecewise linear function through points, in order, constant beyond them."""
     if "c" in (x.dtype.kind, xp.dtype.kind, fp.dtype.kind):

@@ -31,7 +31,12 @@ _FEW = 8
 """More places than these are read off a whole order."""
 
 
-@primitive(internal=True, method=False, differentiable=False)
+@primitive(
+    lowering="numgrad.compiler.lower.library_calls",
+    internal=True,
+    method=False,
+    differentiable=False,
+)
 def order_places(x, ranks):
     """Where, along the last axis, the elements are that a stable sort puts at places of ``ranks``.
 

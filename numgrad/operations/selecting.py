@@ -28,7 +28,12 @@ _MASK = f"use ng.where(mask, x, 0), or {OUTSIDE}"
 # ------------------------------------------------------------------------------------- in order
 
 
-@primitive(internal=True, method=False, differentiable=False)
+@primitive(
+    lowering="numgrad.compiler.lower.library_calls",
+    internal=True,
+    method=False,
+    differentiable=False,
+)
 def searchsorted_places(a, v, *, side):
     """Where values go in a sorted sequence."""
     _check_search(a, side)

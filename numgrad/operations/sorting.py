@@ -142,6 +142,7 @@ def _order(x: np.ndarray, axis: int, kind: Any, stable: Any, descending: bool) -
 
 
 @primitive(
+    lowering="numgrad.compiler.lower.library_calls",
     ref=np.argsort,
     differentiable=False,
     samples=[(((3, 4),), {"axis": 0}), (((3, 4),), {"axis": None})],
@@ -188,6 +189,7 @@ def _sorted(x: np.ndarray, axis: int, kind: Any, stable: Any) -> np.ndarray:
 
 
 @primitive(
+    lowering="numgrad.compiler.lower.library_calls",
     ref=np.sort,
     samples=[(((3, 4),), {"axis": 0}), (((3, 4),), {"axis": None, "descending": False})],
 )
@@ -319,7 +321,9 @@ def lexsort(keys, axis=-1):
 # --------------------------------------------------------------------------------- parts of orders
 
 
-@primitive(ref=np.argpartition, differentiable=False)
+@primitive(
+    lowering="numgrad.compiler.lower.library_calls", ref=np.argpartition, differentiable=False
+)
 def argpartition(x, *, kth, axis=-1, kind="introselect"):
     """Indices that put an element at the place it has in order, smaller ones before it.
 
@@ -383,7 +387,12 @@ def partition(x, kth, axis=-1, kind="introselect"):
 partition.kink(x=([2.0, 1.0, 1.0], [1, 1, 1]), params={"kth": 0})
 
 
-@primitive(internal=True, method=False, differentiable=False)
+@primitive(
+    lowering="numgrad.compiler.lower.library_calls",
+    internal=True,
+    method=False,
+    differentiable=False,
+)
 def argtopk(x, *, k, axis, largest, ordered):
     """Indices of the ``k`` largest or smallest elements along an axis, in order or in any."""
     x = np.moveaxis(x, axis, -1)

@@ -22,49 +22,104 @@ def bounds_of_elements(name: str, unknowns: Unknowns, bounds: Any) -> Bounds | N
     """Bounds for ``minimize``.
 
     For an array a pair for each number, as in SciPy; for a nesting a nesting like it, with a pair
-    or None for each array.
+    or None for each array; for either pairs by name.
     """
+    whole = unknowns.whole
     if bounds is None:
         return None
     if isinstance(bounds, Bounds):
-        return _checked(name, unknowns, bounds.lb, bounds.ub)
-    if unknowns.nesting is None:
+        low, high = bounds.lb, bounds.ub
+    elif _by_name(whole, bounds):
+        low, high = _named(name, whole, bounds)
+    elif whole.is_array:
         pairs = list(bounds)
-        if len(pairs) != unknowns.x0.size:
+        if len(pairs) != whole.x0.size:
             raise NumgradValueError(
-                f"{name}: got {len(pairs)} bounds for {unknowns.x0.size} unknowns; give a pair "
+                f"{name}: got {len(pairs)} bounds for {whole.x0.size} unknowns; give a pair "
                 "(low, high) for each, or scipy.optimize.Bounds(low, high)"
             )
-        ends = [_pair(name, unknowns.element(k), pair) for k, pair in enumerate(pairs)]
+        ends = [_pair(name, whole.element(k), pair) for k, pair in enumerate(pairs)]
         low = [-np.inf if end[0] is None else end[0] for end in ends]
         high = [np.inf if end[1] is None else end[1] for end in ends]
-        return _checked(name, unknowns, low, high)
-    return _checked(name, unknowns, *_nested(name, unknowns, bounds))
+    else:
+        low, high = _nested(name, whole, bounds)
+    return _checked(name, unknowns, low, high)
 
 
 def ends_of_arrays(name: str, unknowns: Unknowns, bounds: Any) -> Ends | None:
     """Bounds for ``least_squares``: a pair of lower and upper ones, each a number or like x0."""
     if bounds is None:
         return None
-    if not isinstance(bounds, Bounds):
-        if unknowns.nesting is not None and type(bounds) is not tuple:
-            bounds = Bounds(*_nested(name, unknowns, bounds))  # pyright: ignore
-        else:
-            bounds = Bounds(*_pair(name, "x0", bounds))  # pyright: ignore
-    limits = _checked(name, unknowns, bounds.lb, bounds.ub)
+    limits = _checked(name, unknowns, *_low_and_high(name, unknowns.whole, bounds))
     if not (np.isfinite(limits.lb).any() or np.isfinite(limits.ub).any()):
         return None
     return np.asarray(limits.lb), np.asarray(limits.ub)
 
 
-def _nested(name: str, unknowns: Unknowns, bounds: Any) -> Ends:
+def put_inside(name: str, whole: Unknowns, bounds: Any, places: list[int]) -> None:
+    """Move starts that nobody chose into the bounds, where they are outside.
+
+    To the middle, or by one inwards where one end is open, as SciPy's ``curve_fit`` does.
+    """
+    lows, highs = _ends(name, whole, *_low_and_high(name, whole, bounds))
+    low, high = lows[places], highs[places]
+    with np.errstate(invalid="ignore"):
+        middle = (low + high) / 2
+    inwards = np.where(np.isfinite(low), low + 1, high - 1)
+    inwards = np.where(np.isfinite(low) & np.isfinite(high), middle, inwards)
+    start = whole.x0[places]
+    whole.x0[places] = np.where((low <= start) & (start <= high), start, inwards)
+
+
+def _low_and_high(name: str, whole: Unknowns, bounds: Any) -> tuple[Any, Any]:
+    """Lower and upper ends as ``least_squares`` takes them, each a number, None or for each."""
+    if isinstance(bounds, Bounds):
+        low, high = bounds.lb, bounds.ub
+    elif _by_name(whole, bounds):
+        low, high = _named(name, whole, bounds)
+    elif not whole.is_array and type(bounds) is not tuple:
+        low, high = _nested(name, whole, bounds)
+    else:
+        low, high = _pair(name, "x0", bounds)
+    return low, high
+
+
+def _by_name(whole: Unknowns, bounds: Any) -> bool:
+    """Whether bounds are given by names of parameters, which a nesting like the start is not."""
+    if not isinstance(bounds, Mapping):
+        return False
+    if whole.is_array or whole.nesting is None:
+        return True
+    kind, keys, _ = whole.nesting
+    if kind is dict and set(bounds) <= set(keys):
+        return False
+    return all(label in whole.places for label in bounds)
+
+
+def _named(name: str, whole: Unknowns, bounds: Mapping[Any, Any]) -> Ends:
+    low, high = np.full(whole.x0.size, -np.inf), np.full(whole.x0.size, np.inf)
+    for label, pair in bounds.items():
+        elements = whole.placed(name, label)
+        if whole.packing.is_complex:
+            raise NumgradTypeError(
+                f"{name}: some parameters are complex, and complex numbers have no bounds; give "
+                "bounds nested as the start"
+            )
+        ends = _pair(name, str(label), pair)
+        for end, value in ((low, ends[0]), (high, ends[1])):
+            if value is not None:
+                end[elements] = np.broadcast_to(value, len(elements))
+    return low, high
+
+
+def _nested(name: str, whole: Unknowns, bounds: Any) -> Ends:
     pairs: dict[int, Any] = {}
-    numbered = unflatten(unknowns.nesting, iter(range(len(unknowns.names))))
+    numbered = unflatten(whole.nesting, iter(range(len(whole.names))))
     _match(name, numbered, bounds, pairs, "bounds")
-    packing = unknowns.packing
+    packing = whole.packing
     low, high = np.full(packing.size, -np.inf), np.full(packing.size, np.inf)
     for k, pair in pairs.items():
-        fill_bounds(name, packing, unknowns.names[k], k, pair, low, high)
+        fill_bounds(name, packing, whole.names[k], k, pair, low, high)
     return low, high
 
 
@@ -139,13 +194,28 @@ def bound(
     return np.where(outside, np.nextafter(rounded, inwards), rounded)
 
 
-def _checked(name: str, unknowns: Unknowns, low: Any, high: Any) -> Bounds:
-    """Bounds of the vector, if the start lies within them."""
+def _checked(name: str, free: Unknowns, low: Any, high: Any) -> Bounds:
+    """Bounds of the vector of the free numbers, if the start of all lies within them."""
+    unknowns = free.whole
+    lows, highs = _ends(name, unknowns, low, high)
+    limits = free.restricted(name, lows, highs)
+    inside = (lows <= unknowns.x0) & (unknowns.x0 <= highs)
+    if not inside.all():
+        k = int(np.argmin(inside))
+        raise NumgradValueError(
+            f"{name}: {unknowns.element(k)} is {unknowns.x0[k]} at the start, outside of its "
+            f"bounds ({lows[k]}, {highs[k]}); start inside of them"
+        )
+    return Bounds(*limits)  # pyright: ignore
+
+
+def _ends(name: str, unknowns: Unknowns, low: Any, high: Any) -> Ends:
+    """Bounds of the vector of all numbers."""
     packing = unknowns.packing
     ends = []
     for value, missing in ((low, -np.inf), (high, np.inf)):
         array = np.asarray(missing if value is None else value, np.float64)
-        if array.size not in (1, packing.size) and unknowns.nesting is None:
+        if array.size not in (1, packing.size) and unknowns.is_array:
             array = bound(name, packing, unknowns.names[0], 0, array, missing)
         if array.size not in (1, packing.size):
             raise NumgradValueError(
@@ -159,14 +229,7 @@ def _checked(name: str, unknowns: Unknowns, low: Any, high: Any) -> Bounds:
         raise NumgradValueError(
             f"{name}: the bounds of {unknowns.element(k)} leave no value, ({lows[k]}, {highs[k]})"
         )
-    inside = (lows <= unknowns.x0) & (unknowns.x0 <= highs)
-    if not inside.all():
-        k = int(np.argmin(inside))
-        raise NumgradValueError(
-            f"{name}: {unknowns.element(k)} is {unknowns.x0[k]} at the start, outside of its "
-            f"bounds ({lows[k]}, {highs[k]}); start inside of them"
-        )
-    return Bounds(lows, highs)  # pyright: ignore
+    return lows, highs
 
 
 WITHOUT_GRADIENT = frozenset({"nelder-mead", "powell", "cobyla", "cobyqa"})
@@ -236,10 +299,8 @@ def constraints_for_scipy(
     name: str, kind: Any, constraints: Any, made: Callable[[Callable[..., Any], Any], Any]
 ) -> Any:
     """Constraints with functions of the vector; ``made`` gives ``Values`` of one."""
-    single = isinstance(constraints, Mapping | Constraint) or not isinstance(constraints, Iterable)
-    several: Any = [constraints] if single else constraints
     result = []
-    for k, constraint in enumerate(several):
+    for k, constraint in enumerate(_several(constraints)):
         if isinstance(constraint, LinearConstraint):
             result.append(_one_sided(constraint) if kind == "cobyla" else constraint)
             continue
@@ -255,6 +316,16 @@ def constraints_for_scipy(
         limited = NonlinearConstraint(values.fun, low, high, **others)
         result.append(_one_sided(limited) if kind == "cobyla" else limited)
     return result or ()
+
+
+def has_linear(constraints: Any) -> bool:
+    """Whether some are about the vector rather than functions."""
+    return any(isinstance(each, LinearConstraint) for each in _several(constraints))
+
+
+def _several(constraints: Any) -> Any:
+    single = isinstance(constraints, Mapping | Constraint) or not isinstance(constraints, Iterable)
+    return [constraints] if single else constraints
 
 
 def _one_sided(constraint: Any) -> NonlinearConstraint:

@@ -12,7 +12,7 @@ import numpy as np
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.core.tree import leaves, unflatten
+from numgrad.core.tree import leaves
 from numgrad.core.wrappers import FunctionWrapper
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.optimize.unknowns import Unknowns
@@ -85,20 +85,18 @@ def derivatives_of(
             f"{name}: takes a function of the unknowns, got a {type(function).__name__}"
         )
     compiled = compiled or jitted_in(function) is not None
-    nesting = unknowns.nesting
-    if nesting is None:
+    nested, count = unknowns.nested, len(unknowns.constants)
 
-        def of_list(arrays: Sequence[Any], *args: Any) -> Any:
-            return checked(name, function(arrays[0], *args))
-
-    else:
-
-        def of_list(arrays: Sequence[Any], *args: Any) -> Any:
-            return checked(name, function(unflatten(nesting, iter(arrays)), *args))
+    def of_list(arrays: Sequence[Any], *args: Any) -> Any:
+        return checked(name, function(nested(arrays, args[:count]), *args[count:]))
 
     of_list.__name__ = getattr(function, "__name__", type(function).__name__)
     derivatives = Derivatives(of_list, compiled)
-    return cached(function, (name, checked, nesting), derivatives) if compiled else derivatives
+    return (
+        cached(function, (name, checked, unknowns.structure), derivatives)
+        if compiled
+        else derivatives
+    )
 
 
 def check_closures(

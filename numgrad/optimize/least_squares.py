@@ -1,6 +1,7 @@
 """``ng.least_squares``: sums of squares, with the exact Jacobian, and what data leave open."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,37 +10,11 @@ from scipy import optimize
 from numgrad.errors import NumgradValueError
 from numgrad.optimize.constraints import ends_of_arrays
 from numgrad.optimize.objective import Values, sum_of_squares
+from numgrad.optimize.parameter_space import free_unknowns
+from numgrad.optimize.profile import ProfiledEstimates
 from numgrad.optimize.results import OptimizeResult, X
 from numgrad.optimize.unknowns import Unknowns
 from numgrad.optimize.watch import Watch
-
-
-def covariance(jacobian: np.ndarray, variance: float) -> np.ndarray:
-    """Covariance of the parameters, ``variance * inv(J.T @ J)``, of a Jacobian (n, p).
-
-    From the singular values of the Jacobian with its columns scaled to one length: that brings
-    condition numbers of up to 1e9 (NIST's Hahn1) under 1e4, where ``pinv(J.T @ J)`` squares them
-    and has no digit right on Hahn1, Nelson and Roszman1. Infinite where the data do not determine a
-    parameter.
-    """
-    count = jacobian.shape[1]
-    if not (np.isfinite(jacobian).all() and np.isfinite(variance)):
-        return np.full((count, count), np.inf)
-    scale = np.linalg.norm(jacobian, axis=0)
-    scale[scale == 0] = 1.0
-    _, singular, vt = np.linalg.svd(jacobian / scale, full_matrices=False)
-    determined = singular > singular[0] * np.finfo(np.float64).eps * max(jacobian.shape)
-    half = vt[determined].T / singular[determined] / scale[:, None]
-    pcov = variance * (half @ half.T)
-    left_open = (np.abs(vt[~determined]) > 1e-6).any(axis=0)
-    pcov[left_open] = pcov[:, left_open] = np.inf
-    return pcov
-
-
-def standard_errors(covariance: np.ndarray) -> np.ndarray:
-    """Square roots of the variances."""
-    return np.sqrt(covariance.diagonal())
-
 
 TOLERANCE = 1e-15
 """Cost and parameters are flat to second order at a minimum, so the last digits need tolerances
@@ -70,6 +45,8 @@ def least_squares(
     *,
     method: str | None = None,
     bounds: Any = None,
+    fixed: Any = None,
+    tie: Mapping[Any, Any] | None = None,
     loss: str | Callable[..., Any] = "linear",
     f_scale: float = 1.0,
     jacobian: str = "dense",
@@ -101,8 +78,10 @@ def least_squares(
         than unknowns.
     bounds
         A pair ``(low, high)``, each None, a number, or one for each number of the start; for a
-        nesting one like it with such a pair, or None, in place of each array; or
+        nesting one like it with such a pair, or None, in place of each array; pairs by name; or
         ``scipy.optimize.Bounds``. The start lies within them.
+    fixed, tie
+        Parameters that are not varied, or follow others, by name: as for ``ng.minimize``.
     loss, f_scale, x_scale, callback
         As in SciPy; ``x_scale`` is by default ``"jac"``, that of the Jacobian's columns, and 1 with
         an operator. ``x`` of a callback's result is nested as the start.
@@ -125,8 +104,10 @@ def least_squares(
     OptimizeResult
         ``scipy.optimize.OptimizeResult`` as SciPy made it, but ``x`` is nested, shaped and of the
         dtypes of the start. With a dense Jacobian there are ``covariance``, of the vector of all
-        unknowns, with the variance of the residuals estimated from what is left, and
-        ``standard_errors``, nested as ``x``.
+        numbers in ``x``, with the variance of the residuals estimated from what is left, and
+        ``standard_errors``, nested as ``x``: zero for what is fixed, by the delta method for what
+        is tied. ``jac`` and ``grad`` are by the free ones. ``estimates`` (``Estimates``) has
+        profile intervals, contours, correlations, AIC and BIC, and prints as a report.
 
     Raises
     ------
@@ -155,20 +136,42 @@ def least_squares(
     """
     name = "least_squares"
     watch = Watch(name, progress, on_interrupt)
-    unknowns = Unknowns(name, x0)
+    unknowns = free_unknowns(name, Unknowns(name, x0), fixed, tie)
     values = Values(name, residuals, unknowns, args, jit, watch, judge=sum_of_squares)
     options = {"ftol": ftol, "xtol": xtol, "gtol": gtol, "max_nfev": max_nfev}
-    options |= {"loss": loss, "f_scale": f_scale, "x_scale": x_scale, "callback": callback}
-    result = solved(values, method, bounds, jacobian, **options)
+    options |= {"loss": loss, "f_scale": f_scale, "x_scale": x_scale, "method": method}
+    result = solved(values, bounds=bounds, jacobian=jacobian, callback=callback, **options)
     if jacobian == "dense" and "jac" in result and result.jac.shape[0] > result.jac.shape[1]:
-        free = result.jac.shape[0] - result.jac.shape[1]
-        result.covariance = covariance(result.jac, 2 * result.cost / free)
-        result.standard_errors = unknowns.shown(standard_errors(result.covariance))
+        solve = partial(_solve, residuals, args, jit, options | {"bounds": bounds})
+        title = getattr(residuals, "__name__", type(residuals).__name__)
+        estimates = ProfiledEstimates(title, unknowns, result, solve, bounds)
+        result.covariance = estimates.covariance
+        result.standard_errors = estimates.standard_errors
+        result.estimates = estimates
     return OptimizeResult(result, x=unknowns.shown(result.x))
 
 
+def _solve(
+    residuals: Callable[..., Any],
+    args: Any,
+    jit: bool,
+    options: dict[str, Any],
+    unknowns: Unknowns,
+    **others: Any,
+) -> Any:
+    """Solve the same problem for other unknowns."""
+    name = "least_squares"
+    values = Values(name, residuals, unknowns, args, jit, Watch(name), sum_of_squares)
+    return solved(values, **options | others)
+
+
 def solved(
-    values: Values, method: str | None, bounds: Any, jacobian: str = "dense", **options: Any
+    values: Values,
+    *,
+    method: str | None = None,
+    bounds: Any = None,
+    jacobian: str = "dense",
+    **options: Any,
 ) -> Any:
     """Run the solver of SciPy, ``x`` as a vector."""
     unknowns, watch = values.unknowns, values.watch
@@ -203,6 +206,8 @@ def solved(
             options[tolerance] = max(TOLERANCE, 4 * finest if finest > 1e-10 else 0)
     if options.get("x_scale") is None:
         options["x_scale"] = 1.0 if jacobian == "operator" else "jac"
+    elif np.shape(options["x_scale"]) == unknowns.whole.x0.shape:
+        options["x_scale"] = np.asarray(options["x_scale"])[unknowns.slots]
     if options.get("max_nfev") is None:
         options["max_nfev"] = MOST_EVALUATIONS
     if callback is not None:

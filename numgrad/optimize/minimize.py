@@ -7,8 +7,14 @@ import numpy as np
 from scipy import optimize
 
 from numgrad.errors import NumgradValueError
-from numgrad.optimize.constraints import WITHOUT_GRADIENT, bounds_of_elements, constraints_for_scipy
+from numgrad.optimize.constraints import (
+    WITHOUT_GRADIENT,
+    bounds_of_elements,
+    constraints_for_scipy,
+    has_linear,
+)
 from numgrad.optimize.objective import Objective, Values, made
+from numgrad.optimize.parameter_space import free_unknowns
 from numgrad.optimize.results import OptimizeResult, X
 from numgrad.optimize.unknowns import Unknowns
 from numgrad.optimize.watch import Watch
@@ -34,6 +40,8 @@ def minimize(
     method: str | Callable[..., Any] | None = None,
     *,
     bounds: Any = None,
+    fixed: Any = None,
+    tie: Mapping[Any, Any] | None = None,
     constraints: Any = (),
     tol: float | None = None,
     options: Mapping[str, Any] | None = None,
@@ -63,7 +71,16 @@ def minimize(
     bounds
         For an array a pair ``(low, high)`` for each number, None for an end that is open; for a
         nesting one like it, with a pair (or None) in place of each array, whose ends broadcast to
-        it; or ``scipy.optimize.Bounds``. The start lies within them.
+        it; pairs by name, as for ``fixed``; or ``scipy.optimize.Bounds``. The start lies within
+        them.
+    fixed
+        Values of parameters that are not solved for, by name, or a list of names to keep at their
+        start. Names are keys, fields and indices as one writes them, ``"a"``, ``"peak.at"``,
+        ``"rates[0]"``; of one array ``"x[0]"``, or its index.
+    tie
+        What others are by name: an expression of parameters, numbers, arithmetic and elementwise
+        functions, ``{"c": "2 * sqrt(a)"}``, or a function, ``{"c": lambda a: 2 * a}``, whose
+        parameters have their names. Derivatives go through it.
     constraints
         What ``ng.constraint`` makes, or SciPy's dictionaries and ``NonlinearConstraint`` with
         functions of ``x``; one or several. A ``LinearConstraint`` is one on the vector.
@@ -89,9 +106,9 @@ def minimize(
     OptimizeResult
         ``scipy.optimize.OptimizeResult`` as SciPy made it, but ``x`` is nested, shaped and of the
         dtypes of the start: arrays for arrays, Tensors for Tensors. What belongs to all numbers
-        together, such as ``jac`` and ``hess_inv``, is about their vector of float64, complex ones
-        as pairs of reals. A solver that finds nothing says so in ``success`` and ``message``, and
-        ``x`` is where it got to.
+        together, such as ``jac`` and ``hess_inv``, is about the vector of free ones, of float64,
+        complex ones as pairs of reals. A solver that finds nothing says so in ``success`` and
+        ``message``, and ``x`` is where it got to.
 
     Raises
     ------
@@ -126,7 +143,12 @@ def minimize(
             f"minimize: there is no method {method!r}; choose one of {', '.join(METHODS)}"
         )
     watch = Watch("minimize", progress, on_interrupt)
-    unknowns = Unknowns("minimize", x0)
+    unknowns = free_unknowns("minimize", Unknowns("minimize", x0), fixed, tie)
+    if unknowns is not unknowns.whole and has_linear(constraints):
+        raise NumgradValueError(
+            "minimize: a LinearConstraint is about the vector of all numbers, of which some are "
+            "fixed or tied; give ng.constraint(lambda x: ..., low, high)"
+        )
     objective = made("minimize", f, unknowns, args, jit, watch)
     limits = bounds_of_elements("minimize", unknowns, bounds)
 

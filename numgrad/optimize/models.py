@@ -1,22 +1,24 @@
 """Models ``model(x, parameters)`` of data: how they are called, and their residuals."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from numgrad.core.arguments import signature_of
-from numgrad.core.tree import paths
+from numgrad.core.foreign import labelled_kind
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.optimize.constraints import put_inside
 from numgrad.optimize.derivatives import cached
+from numgrad.optimize.parameter_space import free_unknowns
 from numgrad.optimize.unknowns import Unknowns
 from numgrad.tensors.labels import unlabelled
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.derivatives import jacobian
 
-NUMBERS, KEYWORDS, WHOLE = "numbers", "keywords", "whole"
+NUMBERS, POSITIONAL, KEYWORDS, WHOLE = "numbers", "positional", "keywords", "whole"
 
 
 class Model:
@@ -26,62 +28,141 @@ class Model:
     ----------------------------
     Parameters in one array are handed over one by one, ``model(x, a, b)``, as in SciPy: those with
     defaults too, except for the last ones if the start has fewer numbers. Those in a dict come by
-    keyword, if the model has such; other containers as they are, ``model(x, parameters)``.
+    keyword, if the model has such; other containers as they are, ``model(x, parameters)``. By
+    keyword, what has neither start nor default starts at 1, and what the model does not take is
+    there for ties. Where numbers of an array are fixed or tied, they are a dict of scalars to the
+    solver, so that what is fixed costs no derivative.
+
+    Attributes
+    ----------
+    unknowns
+        What the solver varies; its ``whole`` are all parameters.
     """
 
-    def __init__(self, name: str, function: Callable[..., Any], p0: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        p0: Any,
+        fixed: Any = None,
+        ties: Any = None,
+        bounds: Any = None,
+    ) -> None:
         if not callable(function):
             raise NumgradTypeError(
                 f"{name}: takes a function model(x, ...), got a {type(function).__name__}"
             )
         self.function = function
         self.listed = _listed(function)
+        self.accepted: frozenset[str] | None = None
+        self.labelled = labelled_kind(type(p0)) == "pandas.Series"
+        if self.labelled:
+            p0 = {str(key): value for key, value in p0.items()}
+        given = p0
         if p0 is None:
             if not self.listed:
                 raise NumgradValueError(
                     f"{name}: how many parameters the model has is not to be seen; give p0"
                 )
             p0 = np.ones(len(self.listed))
-        self.unknowns = Unknowns(name, p0, "p0")
-        self.form = WHOLE
-        if self.unknowns.nesting is None:
-            if len(self.unknowns.packing.shapes[0]) > 1:
-                raise NumgradValueError(
-                    f"{name}: p0 has shape {self.unknowns.packing.shapes[0]}; give a vector, or a "
-                    "nesting of arrays such as a dict"
-                )
+        self.form, self._defaults = WHOLE, []
+        if type(p0) is dict:
+            p0 = self._by_keyword(name, p0, fixed, ties)
+        whole = Unknowns(name, p0, "p0")
+        if whole.nesting is None:
+            self._check_count(name, whole)
             self.form = NUMBERS
-            count = self.unknowns.x0.size
-            if (
-                self.listed
-                and len(self.listed) != count
-                and not _takes(function, (0,) * (1 + count))
-            ):
-                raise NumgradValueError(
-                    f"{name}: p0 has {count} numbers, and the model takes "
-                    f"{', '.join(self.listed)} after x; give a start for each"
-                )
-        elif self.unknowns.nesting[0] is dict and _takes(function, (None,), p0):
-            self.form = KEYWORDS
+            labels = self._labels_of_numbers(whole.x0.size)
+            if fixed or ties:
+                self._array = whole
+                self.form = POSITIONAL
+                scalars = whole.x0 if whole.single else whole.packing.unpack(whole.x0)[0]
+                whole = Unknowns(name, dict(zip(labels, scalars, strict=True)), "p0")
+            else:
+                whole.element_labels = labels
+        if bounds is not None and (given is None or self._defaults):
+            labels = self._defaults or list(whole.places)
+            free = [label for label in labels if label not in (fixed or ())]
+            put_inside(name, whole, bounds, [k for label in free for k in whole.places[label]])
+        self.unknowns = free_unknowns(name, whole, fixed, ties)
+        self._check_extra(name)
+
+    def _by_keyword(self, name: str, p0: dict[Any, Any], fixed: Any, ties: Any) -> dict[Any, Any]:
+        """The start of all parameters of a model that takes them by keyword."""
+        given = [*p0, *(fixed or ()), *(ties or ())]
+        if not all(isinstance(label, str) for label in p0):
+            return p0
+        try:
+            parameters = list(signature_of(self.function).parameters.values())[1:]
+        except (TypeError, ValueError):
+            return p0
+        named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        accepted = {p.name: p.default for p in parameters if p.kind in named}
+        if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+            if not any(label in accepted for label in given):
+                return p0
+            self.accepted = frozenset(accepted)
+        self.form = KEYWORDS
+        start = dict(p0)
+        for label, default in accepted.items():
+            if default is inspect.Parameter.empty and label not in start:
+                start[label] = 1.0
+                self._defaults.append(label)
+        values = fixed if isinstance(fixed, Mapping) else {}
+        for label in given:
+            if isinstance(label, str) and label.isidentifier():
+                start.setdefault(label, values.get(label, 1.0))
+        return start
+
+    def _check_count(self, name: str, whole: Unknowns) -> None:
+        shape, count = whole.packing.shapes[0], whole.x0.size
+        if len(shape) > 1:
+            raise NumgradValueError(
+                f"{name}: p0 has shape {shape}; give a vector, or a nesting of arrays such as a "
+                "dict"
+            )
+        listed = self.listed
+        if listed and len(listed) != count and not _takes(self.function, (0,) * (1 + count)):
+            raise NumgradValueError(
+                f"{name}: p0 has {count} numbers, and the model takes {', '.join(listed)} after x; "
+                "give a start for each"
+            )
+
+    def _labels_of_numbers(self, count: int) -> list[str]:
+        if self.listed and len(self.listed) >= count:
+            return self.listed[:count]
+        return [f"p[{k}]" for k in range(count)]
+
+    def _check_extra(self, name: str) -> None:
+        """Raise if there are parameters that neither the model nor a tie has."""
+        if self.accepted is None:
+            return
+        used = self.accepted | self.unknowns.referenced
+        extra = [str(label) for label in self.unknowns.whole.nesting[1] if label not in used]  # pyright: ignore
+        if extra:
+            raise NumgradValueError(
+                f"{name}: the model takes {', '.join(sorted(self.accepted))}, and neither it nor a "
+                f"tie has {', '.join(extra)}"
+            )
 
     def names(self) -> list[str]:
-        """Names of all numbers among the parameters."""
-        unknowns = self.unknowns
-        if self.form == NUMBERS:
-            if self.listed and len(self.listed) >= unknowns.x0.size:
-                return self.listed[: unknowns.x0.size]
-            return [f"p[{k}]" for k in range(unknowns.x0.size)]
-        shown = [path.lstrip(".") for path in paths(unknowns.nesting, "")]
-        if self.form == KEYWORDS:
-            shown = [path.replace("['", "", 1).replace("']", "", 1) for path in shown]
-        return [unknowns.packing.name(k, shown) for k in range(unknowns.x0.size)]
+        """Names of all numbers among the parameters, those that are fixed or tied too."""
+        return self.unknowns.whole.element_labels
 
-    def residuals(self) -> Callable[..., Any]:
-        """``(parameters, x, y, weights)`` to what the data differ by."""
-        function, form = self.function, self.form
+    def shown(self, numbers: np.ndarray) -> Any:
+        """Numbers for all parameters as the caller gave the start."""
+        nested = self.unknowns.whole.shown(numbers)
+        return self._array.shown(numbers) if self.form == POSITIONAL else nested
+
+    def residuals(self, chosen: bool = False) -> Callable[..., Any]:
+        """``(parameters, x, y, weights)`` to what the data differ by.
+
+        With ``chosen`` also ``places``, those among the residuals that count, or None.
+        """
+        function, form, accepted = self.function, self.form, self.accepted
 
         def residuals(p: Any, x: Any, y: Any, weights: Any) -> Any:
-            predicted = called(function, form, x, p)
+            predicted = called(function, form, x, p, accepted)
             shape = np.shape(predicted)
             if shape != y.shape and shape != ():
                 raise _shapes("curve_fit", shape, y.shape)
@@ -90,20 +171,38 @@ class Model:
                 return left
             return weights @ left.reshape(-1) if weights.ndim == 2 else left * weights
 
-        return cached(function, ("residuals", form), residuals)
+        if chosen:
+            whole = cached(function, ("residuals", form, accepted), residuals)
+
+            def some(p: Any, x: Any, y: Any, weights: Any, places: Any) -> Any:
+                left = whole(p, x, y, weights)
+                return left if places is None else left.reshape(-1)[places]
+
+            return cached(function, ("chosen residuals", form, accepted), some)
+        return cached(function, ("residuals", form, accepted), residuals)
 
     def prediction(self) -> Callable[..., Any]:
         """``(parameters, x)`` to what the model says."""
-        function, form = self.function, self.form
-        return cached(function, ("prediction", form), lambda p, x: called(function, form, x, p))
+        function, form, accepted = self.function, self.form, self.accepted
+
+        def prediction(p: Any, x: Any) -> Any:
+            return called(function, form, x, p, accepted)
+
+        return cached(function, ("prediction", form, accepted), prediction)
 
 
-def called(function: Callable[..., Any], form: str, x: Any, p: Any) -> Any:
+def called(
+    function: Callable[..., Any], form: str, x: Any, p: Any, accepted: frozenset[str] | None = None
+) -> Any:
     """Call a model: Note [How a model is called]."""
     if form == NUMBERS:
         result = function(x, *(p[k] for k in range(p.shape[0]))) if p.shape else function(x, p)
+    elif form == POSITIONAL:
+        result = function(x, *p.values())
+    elif form == KEYWORDS:
+        result = function(x, **{k: v for k, v in p.items() if accepted is None or k in accepted})
     else:
-        result = function(x, **p) if form == KEYWORDS else function(x, p)
+        result = function(x, p)
     return unlabelled(result)
 
 

@@ -59,7 +59,7 @@ class Values:
         judge: Callable[[np.ndarray], float] | None = None,
     ) -> None:
         self.unknowns, self.watch, self.judge = unknowns, watch, judge
-        self.args = args if isinstance(args, tuple) else (args,)
+        self.args = unknowns.constants + (args if isinstance(args, tuple) else (args,))
         self.derivatives = derivatives_of(name, function, unknowns, vector, jit)
         check_closures(name, self.derivatives, unknowns, self.args)
         watch.plain = watch.plain or not self.derivatives.compiled
@@ -287,8 +287,9 @@ class Objective:
     def __init__(
         self, unknowns: Unknowns, derivatives: Derivatives, args: tuple, watch: Watch
     ) -> None:
-        self.unknowns, self.derivatives, self.args, self.watch = unknowns, derivatives, args, watch
-        check_closures(watch.name, derivatives, unknowns, args)
+        self.unknowns, self.derivatives, self.watch = unknowns, derivatives, watch
+        self.args = unknowns.constants + args
+        check_closures(watch.name, derivatives, unknowns, self.args)
         self.x0 = unknowns.x0.copy()
         self._key: bytes | None = None
         self._forget()

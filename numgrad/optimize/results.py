@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 import numpy as np
 from scipy import optimize
 
+from numgrad.markup import table
+
 X = TypeVar("X")
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ class OptimizeResult(Base, Generic[X]):
         Value at the solution; residuals of ``least_squares``.
     covariance, standard_errors
         Of ``least_squares``: of the vector of all unknowns, and nested as ``x``.
+    estimates
+        Of ``least_squares``: intervals, contours, figures of merit and a report.
     """
 
     if TYPE_CHECKING:
@@ -65,3 +69,16 @@ class OptimizeResult(Base, Generic[X]):
     optimality: float
     covariance: np.ndarray
     standard_errors: Any
+    estimates: Any
+
+    def _repr_html_(self) -> str:
+        first = ("success", "message", "fun", "cost", "x")
+        names = [*(name for name in first if name in self), *(n for n in self if n not in first)]
+        return table([name, _short(self[name])] for name in names)
+
+
+def _short(value: Any) -> str:
+    """A value of a result on few lines."""
+    if isinstance(value, np.ndarray):
+        return np.array2string(value, threshold=20, precision=6)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,6 +1,8 @@
 """The unknowns of a solver: a nesting as the caller gave it, and the vector that SciPy sees."""
 
+import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +15,7 @@ from numgrad.core.tree import Nesting, align, flatten, paths, unflatten
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.implicit.unknowns import as_array
 from numgrad.tensors.eager import check_array_kind
+from numgrad.tensors.labels import indices
 from numgrad.tensors.tensor import Tensor
 
 
@@ -43,12 +46,18 @@ class Packing:
                 vector[self.slices[k]] = flat.view(self.real_dtypes[k])
         return vector
 
+    def leaf(self, k: int) -> int:
+        """Number of the array that element ``k`` of the vector belongs to."""
+        return next(p for p, elements in enumerate(self.slices) if k < elements.stop)
+
+    def offset(self, k: int) -> int:
+        """Where in its array, flat, it is."""
+        leaf = self.leaf(k)
+        return (k - self.slices[leaf].start) // (2 if self.dtypes[leaf].kind == "c" else 1)
+
     def name(self, k: int, names: Sequence[str]) -> str:
         """Element ``k`` of the vector as a reader would write it, given names of the arrays."""
-        leaf = next(
-            p for p, elements in enumerate(self.slices) if elements.start <= k < elements.stop
-        )
-        offset = (k - self.slices[leaf].start) // (2 if self.dtypes[leaf].kind == "c" else 1)
+        leaf, offset = self.leaf(k), self.offset(k)
         index = np.unravel_index(offset, self.shapes[leaf])
         return names[leaf] + (f"[{', '.join(map(str, index))}]" if index else "")
 
@@ -85,7 +94,19 @@ class Unknowns:
         Of the start; None for a single array.
     names
         The arrays as a reader would write them.
+    is_array
+        Whether the start is a single array, or Series of pandas, whose labels name its numbers.
+    constants
+        Arrays that functions of the unknowns are given besides.
     """
+
+    constants: tuple[np.ndarray, ...] = ()
+
+    referenced: frozenset[str] = frozenset()
+    """Names of parameters that others are tied to."""
+
+    restrictions: tuple[dict[Any, Any], dict[Any, Any]] = ({}, {})
+    """Names of what is fixed at the start, and ties by name."""
 
     def __init__(self, name: str, x0: Any, called: str = "x0") -> None:
         if state.ground.deferred or state.interpreters:
@@ -96,6 +117,8 @@ class Unknowns:
         leaves: list[Any] = []
         self.nesting: Nesting = flatten(as_array(name, x0), leaves)
         self.names = list(paths(self.nesting, called))
+        self.is_array = self.names == [called]
+        self._indices = list(indices(self.nesting))
         self.tensors = [isinstance(leaf, Tensor) for leaf in leaves]
         self.scalars = [not hasattr(leaf, "shape") for leaf in leaves]
         arrays = [_numbers(name, *pair) for pair in zip(self.names, leaves, strict=True)]
@@ -114,10 +137,59 @@ class Unknowns:
         self.single = len(arrays) == 1 and arrays[0].dtype == np.float64
         self._shape = arrays[0].shape
         self._nested = self.nesting is not None
+        self._called = called
+
+    def labels(self) -> list[str]:
+        """Names of the arrays as a caller writes them: keys, fields, else ``x`` for ``x0``."""
+        if self.is_array:
+            return [self._called.removesuffix("0")]
+        bare = (path.lstrip(".") for path in paths(self.nesting, ""))
+        return [_TOP_KEY.sub(r"\1", path) for path in bare]
+
+    @cached_property
+    def element_labels(self) -> list[str]:
+        """Names of the numbers that are solved for: those of the arrays, with an index."""
+        if self.is_array and self._indices[0] is not None:
+            return list(map(str, self._indices[0]))
+        labels = self.labels()
+        return [self._element(k, labels) for k in range(self.packing.size)]
+
+    @cached_property
+    def places(self) -> dict[str, list[int]]:
+        """Where in the vector each array, and each element, is, by its name."""
+        places: dict[str, list[int]] = {}
+        for k, label in enumerate(self.element_labels):
+            places.setdefault(label, []).append(k)
+        if self.is_array and self._indices[0] is not None:
+            return places
+        for label, elements in zip(self.labels(), self.packing.slices, strict=True):
+            places[label] = list(range(elements.start, elements.stop))
+        return places
+
+    def placed(self, name: str, label: Any) -> list[int]:
+        """Where in the vector a parameter is that a caller names, or numbers in one array."""
+        if isinstance(label, int) and self.is_array:
+            if self._indices[0] is not None:
+                label = str(label)
+            elif 0 <= label < self.packing.size:
+                return [label]
+        if label not in self.places:
+            known = list(self.places)
+            raise NumgradValueError(
+                f"{name}: there is no parameter {label!r}; there are {', '.join(known[:12])}"
+                + (", ..." if len(known) > 12 else "")
+            )
+        return self.places[label]
 
     def element(self, k: int) -> str:
         """An element of the vector as a reader would write it."""
-        return self.packing.name(k, self.names)
+        return self._element(k, self.names)
+
+    def _element(self, k: int, names: Sequence[str]) -> str:
+        leaf = self.packing.leaf(k)
+        if (index := self._indices[leaf]) is None:
+            return self.packing.name(k, names)
+        return f"{names[leaf]}[{index[self.packing.offset(k)]!r}]"
 
     def arrays(self, x: np.ndarray) -> list[np.ndarray]:
         """Arrays with the numbers of a vector, which nobody writes to any more."""
@@ -135,7 +207,38 @@ class Unknowns:
             [Tensor(a) if tensor else a[()] if scalar else a for a, tensor, scalar in kinds]
         )
 
-    def nested(self, leaves: Sequence[Any]) -> Any:
+    @property
+    def whole(self) -> "Unknowns":
+        """All numbers that the caller named, solved for or not."""
+        return self
+
+    @property
+    def slots(self) -> np.ndarray:
+        """Where the numbers that are solved for are in the vector of all."""
+        return np.arange(self.packing.size)
+
+    @property
+    def structure(self) -> Any:
+        """What decides how functions are called, besides shapes; it has a hash."""
+        return self.nesting
+
+    def expanded(self, x: np.ndarray) -> np.ndarray:
+        """All numbers, of a vector of those that are solved for."""
+        return x
+
+    def derivative(self, x: np.ndarray) -> np.ndarray | None:
+        """Of ``expanded``, a row for each number; None if that is the identity."""
+        return None
+
+    def tie_of(self, k: int) -> str | None:
+        """How number ``k`` of all is held: an expression, "fixed", or None if it is free."""
+        return None
+
+    def restricted(self, name: str, low: np.ndarray, high: np.ndarray) -> tuple[Any, Any]:
+        """Bounds of what is solved for, of those of all numbers."""
+        return low, high
+
+    def nested(self, leaves: Sequence[Any], constants: Sequence[Any] = ()) -> Any:
         """Leaves in the caller's containers."""
         return unflatten(self.nesting, iter(leaves)) if self._nested else leaves[0]
 
@@ -166,6 +269,9 @@ class Unknowns:
         """The nesting with shapes for arrays."""
         shapes = zip(self.packing.dtypes, self.packing.shapes, strict=True)
         return repr(self.nested([f"<{dtype}{list(shape)}>" for dtype, shape in shapes]))
+
+
+_TOP_KEY = re.compile(r"^\['([^']*)'\]")
 
 
 def _numbers(name: str, called: str, leaf: Any) -> np.ndarray:

@@ -1,6 +1,5 @@
 """Progress of a solver: evaluations, the best point, the user's errors, a progress line."""
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,14 +11,18 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from numgrad import config
-from numgrad.compiler.messages import in_notebook
 from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError, warn
+from numgrad.progress import ProgressLine
 
 
 class _Solving(threading.local):
-    """How many solvers, one within the other, are calling a user's function."""
+    """How many solvers, one within the other, are calling a user's function.
+
+    ``inner`` is whether it called one of SciPy's solvers, with which it cannot be compiled.
+    """
 
     depth = 0
+    inner = False
 
 
 SOLVING = _Solving()
@@ -59,7 +62,7 @@ class Watch:
         self.count = 0
         self.best: tuple[float, np.ndarray] | None = None
         self.raised: BaseException | None = None
-        self._shown = 0.0
+        self._line = ProgressLine()
         self._seconds = 0.0
 
     def evaluated(self, value: float, x: np.ndarray) -> None:
@@ -68,19 +71,11 @@ class Watch:
         if isfinite(value) and (self.best is None or value < self.best[0]):
             self.best = value, x
         if self.progress:
-            self._show()
+            self._line.show(self._text())
 
-    def _show(self, last: bool = False) -> None:
-        stream, now = sys.stdout if in_notebook() else sys.stderr, time.monotonic()
-        if stream is None:
-            return
-        drawn = stream.isatty()
-        if last or now - self._shown > (0.1 if drawn else 5.0):
-            self._shown = now
-            best = "" if self.best is None else f", best {self.best[0]:.6g}"
-            line = f"{self.name}: {self.count} evaluations{best}"
-            stream.write(f"\r{line}\x1b[K" + "\n" * last if drawn else f"{line}\n")
-            stream.flush()
+    def _text(self) -> str:
+        best = "" if self.best is None else f", best {self.best[0]:.6g}"
+        return f"{self.name}: {self.count} evaluations{best}"
 
     def call(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call a function of the user's; its errors are remembered."""
@@ -114,6 +109,7 @@ class Watch:
         self, solver: Callable[[], Any], interrupted: Callable[[float, np.ndarray], Any]
     ) -> Any:
         """The result of a solver, or what ``interrupted`` makes of the best point."""
+        SOLVING.inner = False
         try:
             # Trial steps overflow; the solvers step back.
             with self._named(), np.errstate(all="ignore"):
@@ -124,12 +120,14 @@ class Watch:
             return interrupted(*self.best)
         finally:
             self._hint()
+            SOLVING.inner = SOLVING.depth > 0
             if self.progress:
-                self._show(last=True)
+                self._line.end(self._text())
 
     def _hint(self) -> None:
         """Say once that functions can be compiled, where that would have saved time."""
-        if self.plain and self._seconds > SLOW and not _Told.once and config.jit:
+        slow = self.plain and not SOLVING.inner and self._seconds > SLOW
+        if slow and not _Told.once and config.jit:
             _Told.once = True
             warn(
                 f"{self.name}: {self.count} evaluations and their derivatives took "

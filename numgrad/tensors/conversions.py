@@ -160,6 +160,26 @@ _KEEPS_NUMBER = (
 )
 
 
+SHOWN = 10
+"""The most rows or columns of a table in a notebook."""
+
+
+def _shown_indices(count: int) -> list[int | None]:
+    """Indices along an axis, None for those that are left out."""
+    half = SHOWN // 2
+    return [*range(count)] if count <= SHOWN else [*range(half), None, *range(count - half, count)]
+
+
+def _shown_index(index: int | None) -> str:
+    return "..." if index is None else str(index)
+
+
+def _shown_number(array: np.ndarray, i: int | None, j: int | None) -> str:
+    if i is None or j is None:
+        return "..."
+    return f"{array[i, j]:.6g}" if array.dtype.kind in "fc" else str(array[i, j])
+
+
 class TensorConversions(Tensor):
     """Members of ``Tensor``; there are no objects of this class: Note [Members of Tensor]."""
 
@@ -359,15 +379,32 @@ class TensorConversions(Tensor):
             parts.append(f"shape={array.shape}")
         if array.dtype not in (np.float64, np.int64, np.bool_) or array.size == 0:
             parts.append(f"dtype={array.dtype}")
+        text = f"tensor({', '.join(parts + self._history())})"
+        return f"Parameter containing:\n{text}" if isinstance(self, Parameter) else text
+
+    def _history(self) -> list[str]:
+        """How a gradient gets to it, as ``repr`` says it."""
         node = self.grad_fn
         if node is not None:
-            parts.append(f"grad_fn=<{node.name()}>")
-        elif _is_invalid(self):
-            parts.append("grad_fn=<Invalid>")
-        elif self._requires_grad:
-            parts.append("requires_grad=True")
-        text = f"tensor({', '.join(parts)})"
-        return f"Parameter containing:\n{text}" if isinstance(self, Parameter) else text
+            return [f"grad_fn=<{node.name()}>"]
+        if _is_invalid(self):
+            return ["grad_fn=<Invalid>"]
+        return ["requires_grad=True"] if self._requires_grad else []
+
+    def _repr_html_(self) -> str:
+        """Vectors and matrices as tables, for Jupyter; the middle of large ones is left out."""
+        from numgrad.markup import preformatted, table  # a millisecond, for notebooks alone
+
+        array = self._array
+        if isinstance(array, AbstractArray) or array.ndim not in (1, 2) or not array.size:
+            return preformatted(repr(self))
+        kind = "Parameter" if isinstance(self, Parameter) else "tensor"
+        caption = ", ".join([f"{kind} {list(array.shape)}, {array.dtype}", *self._history()])
+        rows, columns = (_shown_indices(n) for n in np.atleast_2d(array).shape)
+        texts = [[_shown_number(np.atleast_2d(array), i, j) for j in columns] for i in rows]
+        names = [_shown_index(i) for i in rows] if array.ndim == 2 else [""]
+        lines = ([name, *line] for name, line in zip(names, texts, strict=True))
+        return table(lines, ["", *map(_shown_index, columns)], caption)
 
     def __str__(self) -> str:
         if isinstance(self._array, AbstractArray) and state.ground.inner:

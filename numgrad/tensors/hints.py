@@ -21,7 +21,11 @@ import numpy as np
 SAME_NAME = {
     "scipy.fft": """dct dctn dst dstn fft fft2 fftn fftshift hfft hfft2 hfftn idct idctn idst idstn
         ifft ifft2 ifftn ifftshift ihfft ihfft2 ihfftn irfft irfft2 irfftn rfft rfft2 rfftn""",
-    "scipy.integrate": "cumulative_trapezoid odeint quad simpson solve_ivp trapezoid",
+    "scipy.integrate": """cumulative_simpson cumulative_trapezoid dblquad fixed_quad nquad odeint
+        quad romb simpson solve_ivp tplquad trapezoid""",
+    "scipy.interpolate": """Akima1DInterpolator BSpline CubicHermiteSpline CubicSpline PPoly
+        PchipInterpolator RegularGridInterpolator interp1d interpn make_interp_spline
+        make_lsq_spline make_smoothing_spline splantider splder splev splint""",
     "scipy.linalg": """block_diag cho_factor cho_solve circulant companion coshm cosm det eig eigh
         eigvals eigvalsh expm fractional_matrix_power hankel hessenberg inv khatri_rao ldl logm
         lu lu_factor lu_solve matmul_toeplitz norm null_space orth pinv pinvh polar qz rsf2csf
@@ -47,15 +51,13 @@ SAME_NAME = {
 
 _LACKING = ("skewnorm.interval", "skewnorm.isf", "skewnorm.median", "skewnorm.ppf")
 """Methods that distributions here have no formula for."""
-_PLACES = {"scipy.integrate": "ng"}
 
 EXPRESSIONS = {
     "numpy.full": "ng.full(shape, fill_value)",
     "numpy.full_like": "ng.full_like(a, fill_value)",
     "numpy.piecewise": "ng.piecewise(x, condlist, funclist)",
     "scipy.cluster.vq.whiten": "obs / ng.std(obs, axis=0)",
-    "scipy.integrate.quad_vec": "ng.quad(f, a, b)",
-    "scipy.interpolate.interp1d": "ng.interp(x_new, x, y)",
+    "scipy.integrate.quad_vec": "ng.integrate.quad_vec(f, a, b)",
     "scipy.linalg.cholesky": "ng.linalg.cholesky(a, upper=True)",
     "scipy.linalg.lstsq": "ng.linalg.lstsq(a, b)[0]",
     "scipy.linalg.orthogonal_procrustes": "ng.linalg.polar(A.mT @ B)[0]",
@@ -145,8 +147,9 @@ _NO_EQUAL = {
     ),
     "scipy.integrate": "nothing here gives the same; integrals are ng.quad, of samples ng.simpson",
     "scipy.interpolate": (
-        "nothing here gives the same; piecewise linear is ng.interp(x_new, x, y), and what is "
-        "linear in y is a matrix, which an interpolation of the unit vectors gives, times y"
+        "nothing here gives the same; ng.interpolate has CubicSpline, make_interp_spline and "
+        "others, and what is linear in y is a matrix, which an interpolation of the unit vectors "
+        "gives, times y"
     ),
     "scipy.sparse": (
         "a sparse matrix holds numbers alone; one whose elements have gradients is "
@@ -180,7 +183,7 @@ def equivalent(home: str, name: str) -> str | None:
     first, _, method = name.partition(".")
     if name in _LACKING or first not in SAME_NAME.get(home, "").split():
         return None
-    ours = _PLACES.get(home, home.replace("scipy", "ng", 1))
+    ours = home.replace("scipy", "ng", 1)
     if method:
         module = import_module(ours.replace("ng", "numgrad", 1))
         if not hasattr(getattr(module, first), method):

@@ -46,7 +46,7 @@ from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradTypeError, 
 from numgrad.operations.index import is_basic, is_basic_part
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.eager import TOO_LARGE, check_array_kind
-from numgrad.tensors.labels import IndexedTensor, check_mask, check_written, index_of
+from numgrad.tensors.labels import IndexedTensor, Places, check_written, index_of
 
 # ---------------------------------------------------------------------------------- what may be
 
@@ -463,17 +463,18 @@ def matmul_augmented(self: Tensor, other: Any) -> Tensor:
 
 def setitem(self: Tensor, index: Any, value: Any) -> None:
     """``self[index] = value`` for any index of NumPy's."""
+    at = self
+    if isinstance(self, IndexedTensor):
+        index, at = self.places(index), Places(self)
     index = tuple(map(_as_int, index)) if type(index) is tuple else _as_int(index)
     parts = index if type(index) is tuple else (index,)
     if type(value) is Selected:
         self[...] = value.placed(self, index)
     elif is_basic(index) or all(map(is_basic_part, parts)):
-        assign("setitem", self[index], value, part_of=self)
+        assign("setitem", at[index], value, part_of=self)
     else:
-        if isinstance(self, IndexedTensor):
-            check_mask(self, index)
-            if index_of(value) is not None:
-                check_written("setitem", self[index], value)
+        if at is not self and index_of(value) is not None:
+            check_written("setitem", at[index], value)
         value = as_values("setitem", value, self._array.dtype)
         if value.dtype != self._array.dtype:
             value = OPS["astype"](value, dtype=self._array.dtype)

@@ -11,15 +11,19 @@ count by place.
 - pandas cannot. The result of a Tensor and a Series is an ``IndexedTensor``, which remembers the
   index, and what meets it in an elementwise operation must have an equal one, else an error names
   ``.to_numpy()``: nothing is aligned; so must masks in brackets and what is written to it. What is
-  made of elements of one keeps their labels; after a reduction, or sorted, there are none. Frames,
-  whose reductions are by column, are refused, except in products of matrices and where NumPy's
-  functions take their numbers too.
+  made of elements of one keeps their labels; after a reduction, or sorted, there are none. Brackets
+  take labels where those of a Series do. A Series is a container of one array (Note [Containers]):
+  a transform hands its function an ``IndexedTensor`` for it, and gradients and results come out as
+  Series. Its methods are a Tensor's: ``std`` and ``var``, which would divide by another number, ask
+  for it. Frames, whose reductions are by column, are refused, except in products of matrices, which
+  match rows and columns, and where NumPy's functions take their numbers too.
 - polars' columns have no labels; its frames are refused as those of pandas.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -27,12 +31,13 @@ import numpy as np
 from numgrad.autograd.forward_ad import share_tangents
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.autograd.versions import shared_version
+from numgrad.core import tree
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.foreign import labelled_kind
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import Op
 from numgrad.core.primitive import Composite
-from numgrad.errors import NumgradTypeError
+from numgrad.errors import NumgradKeyError, NumgradTypeError
 
 _PRODUCTS = ("matmul", "vecdot")
 _SAME_PLACES = (
@@ -68,12 +73,33 @@ class IndexedTensor(Tensor):
         """The same without what recorded it."""
         return with_index(Tensor.detach(self), self._index)
 
+    @property
+    def index(self) -> Any:
+        """The labels of the elements."""
+        return self._index
+
+    @property
+    def iloc(self) -> Places:
+        """Elements by place."""
+        return Places(self)
+
+    def std(self, *args: Any, **kwargs: Any) -> Any:
+        """Standard deviation, which is told what to divide by."""
+        _check_divisor("std", args, kwargs)
+        return self.plain().std(*args, **kwargs)
+
+    def var(self, *args: Any, **kwargs: Any) -> Any:
+        """Variance, which is told what to divide by."""
+        _check_divisor("var", args, kwargs)
+        return self.plain().var(*args, **kwargs)
+
     def __getitem__(self, index: Any) -> Any:
+        return Places(self)[self.places(index)]
+
+    def places(self, index: Any) -> Any:
+        """Where the elements are that brackets name, by labels or a mask."""
         check_mask(self, index)
-        out = Tensor.__getitem__(self, index)
-        if type(out) is Tensor and out.ndim == 1:
-            return with_index(out, self._index[_as_numpy(index)])
-        return out
+        return _places(self._index, index)
 
     def __copy__(self) -> Tensor:
         return with_index(self.plain(), self._index)
@@ -83,6 +109,99 @@ class IndexedTensor(Tensor):
 
     def __reduce__(self) -> Any:
         return self.plain().__reduce__()
+
+
+class Places:
+    """A Tensor whose brackets take places, as ``iloc`` of a Series."""
+
+    def __init__(self, tensor: IndexedTensor) -> None:
+        self.tensor = tensor
+
+    def __getitem__(self, index: Any) -> Any:
+        out = Tensor.__getitem__(self.tensor, index)
+        if type(out) is Tensor and out.ndim == 1:
+            return with_index(out, self.tensor._index[_as_numpy(index)])
+        return out
+
+
+def _check_divisor(name: str, args: tuple, kwargs: dict[str, Any]) -> None:
+    if not args and kwargs.keys().isdisjoint(("correction", "ddof")):
+        raise NumgradTypeError(
+            f"{name}: of a Series of pandas it divides by n - 1, of a Tensor by n; say which by "
+            f"correction=1 or 0, or take np.{name}(x)"
+        )
+
+
+def _places(index: Any, key: Any) -> Any:
+    """Places of the elements that brackets of a Series with this index take; not those of a mask.
+
+    Labels count where an index has numbers other than places, or a key is none.
+    """
+    if isinstance(key, slice):
+        ends = [end for end in (key.start, key.stop) if end is not None]
+        by_place = all(isinstance(end, int | np.integer) for end in ends)
+        return key if by_place else index.slice_indexer(key.start, key.stop, key.step)
+    kind = np.asarray(key.detach() if isinstance(key, Tensor) else key).dtype.kind
+    by_label = index.dtype.kind in "iuf" and not _is_default(index)
+    if key is None or key is Ellipsis or kind == "b" or (kind in "iu" and not by_label):
+        return key
+    if isinstance(key, list | np.ndarray | Tensor) or hasattr(key, "__array__"):
+        places = index.get_indexer_for(_as_numpy(key))
+        if (places < 0).any():
+            raise NumgradKeyError(f"brackets of labels {_shown(index)}: {key!r} is not among them")
+        return places
+    try:
+        return index.get_loc(key)
+    except KeyError:
+        raise NumgradKeyError(
+            f"brackets of labels {_shown(index)}: {key!r} is not among them"
+        ) from None
+
+
+class SeriesLabels:
+    """The index of a Series; what comes out has no name, which operations would not keep."""
+
+    def __init__(self, index: Any) -> None:
+        self.index = index
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SeriesLabels) and self.index.identical(other.index)
+
+    def __hash__(self) -> int:
+        return hash((SeriesLabels, len(self.index)))
+
+    def around(self, data: Any) -> Any:
+        """A vector with these labels; what has another shape, as a Jacobian, as it is."""
+        if getattr(data, "shape", None) != (len(self.index),):
+            return data
+        if isinstance(data, Tensor):
+            if data._requires_grad and data._grad_fn is None:
+                data = data[...]  # gradients go to the leaf, which a Tensor of its own would be
+            return _labelled("an argument", data, self.index)
+        return sys.modules["pandas"].Series(data, self.index)
+
+
+def _split(series: Any) -> tuple[SeriesLabels, tuple[Any]]:
+    if isinstance(series, IndexedTensor):
+        return SeriesLabels(series._index), (series.plain(),)
+    return SeriesLabels(series.index), (np.asarray(series),)
+
+
+def indices(nesting: tree.Nesting) -> Iterator[Any]:
+    """The index of each array of a nesting; None of what came of no Series."""
+    if nesting is None:
+        yield None
+        return
+    _, keys, children = nesting
+    if isinstance(keys, SeriesLabels):
+        yield keys.index
+        return
+    for child in children:
+        yield from indices(child)
+
+
+SERIES = tree.Container(_split, lambda kind, labels, children: labels.around(*children), ("",))
+tree.LABELLED["pandas.Series"] = tree._REGISTERED[IndexedTensor] = SERIES
 
 
 def with_index(tensor: Tensor, index: Any) -> IndexedTensor:
@@ -106,6 +225,12 @@ def apply(op: Op, args: tuple, params: dict[str, Any]) -> Any:
     """Apply an operation to operands of which some have labels."""
     if isinstance(op, Composite):
         return op.expanded(args, params)
+    if op.name == "matmul" and len(args) == 2:
+        args, index = _of_frames(*args)
+        out = bind(
+            op, tuple(a.plain() if isinstance(a, IndexedTensor) else a for a in args), params
+        )
+        return out if index is None else _labelled(op.name, out, index)
     elementwise = isinstance(op, Elementwise) or op.name in _SAME_PLACES
     index = None
     if elementwise or op.name in _PRODUCTS:
@@ -119,6 +244,24 @@ def apply(op: Op, args: tuple, params: dict[str, Any]) -> Any:
             places = getattr(np, op.name)(np.arange(len(args[0])), *rest, **params)
             return with_index(out, args[0]._index[places])
     return out if index is None or not elementwise else _labelled(op.name, out, index)
+
+
+def _of_frames(a: Any, b: Any) -> tuple[tuple[Any, Any], Any]:
+    """Operands of a product without labels, and the labels of a vector that it makes.
+
+    Those that are summed over match, as in pandas.
+    """
+    frames = [(labelled_kind(type(x)) or "") == "pandas.DataFrame" for x in (a, b)]
+    inner = a.columns if frames[0] else index_of(a), b.index if frames[1] else index_of(b)
+    if all(x is not None for x in inner) and not inner[0].equals(inner[1]):
+        raise _different("matmul", *inner)
+    _check_kinds("matmul", (a, b), False)
+    index = None
+    if frames[0] and np.ndim(b) == 1:
+        index = a.index
+    elif frames[1] and np.ndim(a) == 1:
+        index = b.columns
+    return (numbers("matmul", a), numbers("matmul", b)), index
 
 
 def check_mask(tensor: IndexedTensor, mask: Any) -> None:
@@ -179,11 +322,6 @@ def check_argument(name: str, value: Any) -> None:
         raise NumgradTypeError(
             f"{name}: a {kind}, whose reductions are by column, would be a matrix; {_BY_NUMBERS}"
         )
-    if kind == "pandas.Series" and not _is_default(value.index):
-        raise NumgradTypeError(
-            f"{name}: a {kind} with an index of its own would lose it, so that elements would be "
-            f"matched by place; {_BY_NUMBERS}, or leave it an operand of the function's own"
-        )
 
 
 def _is_default(index: Any) -> bool:
@@ -204,14 +342,18 @@ def _common_index(name: str, args: tuple) -> Any:
         if index is None or index is common:
             continue
         if common is not None and not index.equals(common):
-            raise NumgradTypeError(
-                f"{name}: two operands come of Series of pandas with different indices, "
-                f"{_shown(common)} and {_shown(index)}, and with Tensors nothing is aligned; "
-                "reindex one like the other before, or give their numbers with .to_numpy() to "
-                "match elements by place"
-            )
+            raise _different(name, common, index)
         common = index
     return common
+
+
+def _different(name: str, one: Any, other: Any) -> NumgradTypeError:
+    return NumgradTypeError(
+        f"{name}: two operands come of Series of pandas with different indices, "
+        f"{_shown(one)} and {_shown(other)}, and with Tensors nothing is aligned; "
+        "reindex one like the other before, or give their numbers with .to_numpy() to "
+        "match elements by place"
+    )
 
 
 def _shown(index: Any) -> str:

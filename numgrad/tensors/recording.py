@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.anomaly import warn_of_result
 from numgrad.autograd.batching.selected import Selected, selected
 from numgrad.autograd.engine.task import edge_of
 from numgrad.autograd.forward_rules import RECORDING, takes_tangent
@@ -39,6 +40,8 @@ class RecordingInterpreter(BaseInterpreter):
             out, call = self.run_recorded(op, operands, arrays, params)
         else:
             out, call = self.run(op, arrays, params)
+        if state.anomaly:
+            warn_of_result(op, arrays, out)
         mask = 0
         if state.grad_enabled and op.differentiable:
             for k, a in enumerate(operands):

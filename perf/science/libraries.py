@@ -1,7 +1,6 @@
 """numgrad and JAX as the programs see them: NumPy's functions, and what each library has besides.
 
-``np`` is NumPy for numgrad, whose Tensors NumPy's functions take, and ``jax.numpy`` for JAX. A row
-that is assigned and a tridiagonal system are written differently.
+``np`` is NumPy for numgrad, whose Tensors NumPy's functions take, and ``jax.numpy`` for JAX.
 """
 
 from __future__ import annotations
@@ -18,11 +17,6 @@ def for_numgrad() -> SimpleNamespace:
     """numgrad, on one thread."""
     ng.set_num_threads(1)
 
-    def with_row(array: Any, index: Any, row: Any) -> Any:
-        array = numpy.copy(array)
-        array[index] = row
-        return array
-
     def tridiagonal(lower: Any, diagonal: Any, upper: Any, b: Any) -> Any:
         bands = numpy.stack([numpy.roll(upper, 1), diagonal, numpy.roll(lower, -1)])
         return ng.linalg.solve_banded((1, 1), bands, b)
@@ -34,7 +28,6 @@ def for_numgrad() -> SimpleNamespace:
         ready=lambda result: result,
         scan=ng.scan,
         tridiagonal=tridiagonal,
-        with_row=with_row,
     )
 
 
@@ -54,7 +47,6 @@ def for_jax() -> SimpleNamespace:
         ready=jax.block_until_ready,
         scan=jax.lax.scan,
         tridiagonal=tridiagonal,
-        with_row=lambda array, index, row: array.at[index].set(row),
     )
 
 

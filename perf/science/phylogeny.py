@@ -6,17 +6,22 @@ SIZES = {"tiny": [3, 4], "small": [8, 100], "middle": [20, 1000], "large": [50, 
 ARGNUMS = (0, 1, 2)
 
 
-def arguments(taxa, sites):
-    """Logarithms of exchange rates, of frequencies, of branch lengths; bases; children of nodes."""
-    draw = numpy.random.default_rng(0)
-    free, children = list(range(taxa)), []
+def tree(taxa):
+    """The two children of each node that is no taxon, the root last."""
+    draw, free, children = numpy.random.default_rng(0), list(range(taxa)), []
     while len(free) > 1:  # two nodes without a parent get one
         pair = [free.pop(draw.integers(len(free))) for _ in range(2)]
         free.append(taxa + len(children))
         children.append(pair)
+    return children
+
+
+def arguments(taxa, sites):
+    """Logarithms of exchange rates, of frequencies, of branch lengths; bases of taxa and sites."""
+    draw = numpy.random.default_rng(0)
     bases = numpy.eye(4)[draw.integers(0, 4, (taxa, sites))]
     lengths = numpy.log(0.1) + 0.3 * draw.normal(size=2 * taxa - 2)
-    return draw.normal(size=6), 0.2 * draw.normal(size=4), lengths, bases, numpy.array(children)
+    return draw.normal(size=6), 0.2 * draw.normal(size=4), lengths, bases
 
 
 def program(library):
@@ -26,8 +31,7 @@ def program(library):
     pair[rows, columns] = pair[columns, rows] = numpy.arange(6)
     others = 1.0 - numpy.eye(4)
 
-    def likelihood(rates, frequencies, lengths, bases, children):
-        taxa = bases.shape[0]
+    def likelihood(rates, frequencies, lengths, bases):
         share = np.exp(frequencies) / np.sum(np.exp(frequencies))
         exchange = np.exp(rates)[pair] * others
         leaving = exchange @ share
@@ -38,14 +42,9 @@ def program(library):
         decay = np.exp(np.exp(lengths)[:, None] * values)
         moves = np.einsum("ik,bk,jk->bij", vectors / root[:, None], decay, vectors * root[:, None])
 
-        def join(nodes, which):
-            parent, (a, b) = which
-            below = (nodes[a] @ moves[a].T) * (nodes[b] @ moves[b].T)
-            return library.with_row(nodes, parent, below), None
-
-        nodes = np.concatenate([bases, np.zeros((taxa - 1, *bases.shape[1:]))])
-        parents = numpy.arange(taxa, 2 * taxa - 1)
-        nodes, _ = library.scan(join, nodes, (np.asarray(parents), children))
+        nodes = [*bases]
+        for a, b in tree(len(bases)):
+            nodes.append((nodes[a] @ moves[a].T) * (nodes[b] @ moves[b].T))
         return np.sum(np.log(nodes[-1] @ share))
 
     return likelihood

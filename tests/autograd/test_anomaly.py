@@ -166,3 +166,31 @@ def test_an_error_is_explained_once():
         with pytest.raises(RuntimeError, match="NaN"):
             outer.sum().backward()
     assert sum("its backward failed" in str(w.message) for w in caught) == 1
+
+
+def test_kernels_heed_no_errstate():
+    """Promise 119."""
+    x = ng.tensor([-1.0, 0.0])
+    with np.errstate(all="raise"):
+        for log in (np.log, ng.jit(np.log)):
+            assert np.array_equal(log(x), [np.nan, -np.inf], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("function", "operand", "kind"),
+    [(np.log, -1.0, "invalid"), (np.log, 0.0, "divide"), (lambda x: x / x, 0.0, "invalid")],
+)
+def test_operations_heed_errstate_in_anomaly_mode(function, operand, kind):
+    """Promise 119."""
+    x = ng.tensor([1.0, operand], requires_grad=True)
+    with ng.autograd.detect_anomaly():
+        with pytest.warns(RuntimeWarning, match="of finite operands") as met:
+            function(x)
+        assert [w.filename for w in met] == [__file__]
+        with np.errstate(**{kind: "raise"}), pytest.raises(FloatingPointError, match="errstate"):
+            function(x)
+        with np.errstate(**{kind: "ignore"}):
+            y = function(x)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            np.exp(y - y) + np.where(x > 2, x, np.inf)  # what is NaN or infinite before

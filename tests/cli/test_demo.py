@@ -9,7 +9,7 @@ import pytest
 
 from numgrad.cli import main, nist
 from numgrad.cli.fit import digits_of_agreement, fit_least_squares
-from numgrad.cli.progress import Progress
+from numgrad.progress import Progress
 
 
 def demo(capsys, *options):

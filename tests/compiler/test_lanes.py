@@ -146,3 +146,48 @@ def test_columns_are_reduced_row_by_row(function, shape, axis):
             inner = None
         elif inner:
             assert f"*{inner}" not in line, "elements beside each other innermost"
+
+
+def test_rows_stay_rows_beside_sums_that_share_a_loop_with_their_columns():
+    """What a small sum gives is a number for each column; it does not turn the rows around."""
+    rng = np.random.default_rng(0)
+    a, v = rng.normal(size=(60, 70)), rng.normal(size=(70, 80))
+    with emulating():
+        fast = ng.jit(lambda a, v: np.min(a + np.sum(v**2, axis=1), axis=1))
+        np.testing.assert_allclose(fast(a, v), np.min(a + np.sum(v**2, axis=1), axis=1))
+        assert re.search(r"acc\d+ = minimum", fast.source)
+
+
+@pytest.mark.parametrize("length", [4, 12])
+def test_short_rows_of_elements_read_once_are_no_lanes(length):
+    """Lanes would gather each element, which takes longer than what they save, but of 4 each."""
+    x = np.random.default_rng(0).normal(size=(40, length))
+    with emulating():
+        fast = ng.jit(lambda x: x / np.sum(x**2, axis=1, keepdims=True))
+        np.testing.assert_allclose(fast(x), x / np.sum(x**2, axis=1, keepdims=True))
+        assert ("lane" in fast.source) == (length < 8)
+
+
+@pytest.mark.parametrize("rows", [3, 4, 9, 30])
+def test_rows_that_are_added_to_the_same_sums_several_at_a_time(rows):
+    """In their order, so with the bits that one row after the other gives."""
+    rng = np.random.default_rng(rows)
+    x, w = rng.normal(size=(rows, 26)), rng.normal(size=26)
+
+    def plain(x):
+        return np.sum(x * 3.0, axis=0), np.max(x, axis=0)
+
+    def weighted(x, w):
+        return np.sum(x * np.tanh(x @ w)[:, None], axis=0)
+
+    with emulating():
+        fast, in_blocks = ng.jit(plain), ng.jit(weighted)
+        total, largest = fast(x)
+        np.testing.assert_allclose(in_blocks(x, w), weighted(x, w), rtol=1e-12)
+    assert re.search(r"for k\d+ in range", fast.source)
+    assert rows < 24 or "for row in range" in in_blocks.source
+    expected = np.zeros(26)
+    for row in x:
+        expected = expected + row * 3.0
+    np.testing.assert_array_equal(total, expected)
+    np.testing.assert_array_equal(largest, np.max(x, axis=0))

@@ -197,6 +197,34 @@ def test_additions_at_indices():
 
 
 @pytest.mark.slow(cases=0)
+def test_exponentials_around_a_sum_are_computed_once():
+    def f(x):
+        largest = np.max(x)
+        return np.log(np.sum(np.exp(x - largest))) + largest
+
+    gradient, x = ng.jit(ng.grad(f)), normal(40)
+    np.testing.assert_allclose(gradient(x), np.exp(x) / np.sum(np.exp(x)), rtol=1e-13)
+    assert gradient.report().count("n0 = 40 exp") == 1
+
+
+@pytest.mark.slow(cases=0)
+def test_sums_by_place():
+    def f(x, i):
+        z = np.sum(ng.bincount(i, x, length=9) ** 2)
+        return z + np.sum(ng.bincount(i, length=8) * x[0])
+
+    check(
+        ng.value_and_grad(f),
+        (normal(5), integers(0, 8, 5)),
+        (normal(3), integers(0, 8, 3)),
+        (normal(1), np.array([7])),
+    )
+    for wrong in (-1, 9):
+        with pytest.raises(ValueError if wrong < 0 else IndexError, match="bincount"):
+            ng.jit(f)(normal(2), np.array([3, wrong]))
+
+
+@pytest.mark.slow(cases=0)
 def test_writes_at_indices():
     def f(x, i, j, s):
         z = np.sum(ng.index_copy(x, i, s, axis=1) ** 2) + np.sum(ng.put(x, j, s) ** 3)  # pyright: ignore

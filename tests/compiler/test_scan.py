@@ -413,3 +413,24 @@ def test_gradients_carry_no_cotangents_that_stay_zero():
 
     expected = [(with_best(x + h * e) - with_best(x - h * e)) / (2 * h) for e in np.eye(3)]
     np.testing.assert_allclose(ng.jit(ng.grad(with_best))(x), expected, rtol=1e-7)
+
+
+@pytest.mark.slow(cases=0)
+def test_last_axes_of_few_elements_have_kernels_of_their_own():
+    @ng.value_and_grad
+    def f(x, times):
+        def step(state, h):
+            apart = state - state[:, None]
+            pull = np.sum(apart / (np.sum(apart**2, axis=-1) + 1.0)[..., None] ** 1.5, axis=1)
+            return state + h * pull, np.sum(state[:, -1])
+
+        x, ends = ng.scan(step, x, times)
+        return np.sum(x**2) + np.sum(ends**3)
+
+    compiled = ng.jit(f)
+    for shape in ((5, 3), (2, 2), (6, 7), (3, 1), (1, 5), (5, 3)):
+        x, times = np.random.default_rng(0).normal(size=shape), np.full(4, 0.1)
+        value, slope = compiled(x, times)
+        wanted, expected = f(x, times)
+        np.testing.assert_allclose(value, wanted, rtol=1e-12)
+        np.testing.assert_allclose(slope, expected, rtol=1e-10, atol=1e-12)

@@ -264,6 +264,11 @@ def test_loops_of_few_and_many_steps_make_as_many(n):
     def of_length(x):
         return ng.scan(lambda c, v: (c + v, c), 1.0, x)
 
+    @ng.jit
+    @ng.grad
+    def decaying(x):
+        return ng.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 0.999), (0, x))[1]
+
     x = np.arange(n) * 2.0
     before = np.concatenate([[1.0], 1.0 + np.cumsum(x)])
     for _ in range(2):
@@ -272,3 +277,52 @@ def test_loops_of_few_and_many_steps_make_as_many(n):
         last, rows = of_length(x)
         assert float(last) == before[-1]
         np.testing.assert_array_equal(rows, before[:-1])
+        np.testing.assert_allclose(decaying(3.0), 0.999**n, rtol=1e-12)
+
+
+def _ascent(p, start):
+    """Where ``p**2 - q**2`` is largest: ``p`` moves what steps compare, never where they go."""
+
+    def step(state):
+        q, value, rate = state
+        following = q - rate * 2 * q
+        higher = p**2 - np.sum(following**2)
+        return ng.cond(
+            higher > value, lambda: (following, higher, rate), lambda: (q, value, rate / 2)
+        )
+
+    init = (start, p**2 - np.sum(start**2), 0.9)
+    return ng.while_loop(lambda s: np.sum(s[0] ** 2) * s[2] > 1e-6, step, init)[0]
+
+
+@pytest.mark.parametrize("derive", [ng.grad, ng.jacfwd])
+def test_loops_that_what_moves_does_not_reach_are_not_differentiated(derive):
+    start = np.array([1.0, 0.5])
+    fast = ng.jit(derive(lambda p: p**3 + np.sum(_ascent(p, start) ** 2)))
+    assert float(fast(0.7)) == pytest.approx(3 * 0.7**2)
+    assert "segment" not in fast.report()
+    moving = ng.jit(derive(lambda x: np.sum(_ascent(0.7, x * start) ** 2)))
+    h = 1e-5
+    plus, minus = (float(np.sum(np.asarray(_ascent(0.7, x * start)) ** 2)) for x in (1 + h, 1 - h))
+    assert float(moving(1.0)) == pytest.approx((plus - minus) / (2 * h), rel=1e-6)
+
+
+@pytest.mark.parametrize("derive", [ng.grad, ng.jacfwd])
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_carries_that_steps_set_anew_have_derivatives_where_there_is_no_step(derive, steps):
+    """The last carry is the first one then; each of them is useful and varied in its own way."""
+
+    def last(x):
+        def step(carry, _):
+            _, b, c = carry
+            return (np.cos(b) * 1.0, np.floor(c) + 0.5, b * c), None
+
+        return ng.scan(step, (x * 2.0, x**2, np.sin(x)), length=steps)[0]
+
+    def total(x):
+        a, b, c = last(x)
+        return a + 10.0 * b + 100.0 * c
+
+    h = 1e-6
+    expected = (float(total(0.3 + h)) - float(total(0.3 - h))) / (2 * h)
+    assert float(ng.jit(derive(total))(0.3)) == pytest.approx(expected, rel=1e-7)

@@ -110,6 +110,13 @@ def test_closures_reach_the_leaves():
     )
 
 
+def test_an_argument_that_is_closed_over_as_well():
+    def square(k):
+        return implicit.root(lambda z, a: z - a * k, 1.0, (k,))
+
+    np.testing.assert_allclose([ng.grad(square)(1.5), ng.grad(ng.grad(square))(1.5)], [3.0, 2.0])
+
+
 @dataclass
 class Pair:
     u: Any

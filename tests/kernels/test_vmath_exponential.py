@@ -297,6 +297,26 @@ def test_pow_is_exact_where_the_power_is_a_float(t):
 
 
 @both_types
+def test_pow_of_fixed_exponents(t):
+    """Compiled functions know exponents, and write some powers as products."""
+    exponents = (1, 3, 4, -2, -3, 0.5, 1.5, 2.5, -0.5, -1.5, -2.5)
+    dtype = np.dtype(TYPES[t]).type
+    limits = np.finfo(dtype)
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, -2.0, -1.0, 1.0, limits.max, -limits.max]
+    edges = np.log([limits.smallest_subnormal, limits.max])
+    x = np.exp(np.random.default_rng(0).uniform(*edges, 300))
+    x = np.concatenate([special, x, [limits.tiny, limits.smallest_subnormal]]).astype(dtype)
+    found = ng.jit(lambda x: [np.power(x, p) for p in exponents])(x)
+    for p, y in zip(exponents, found, strict=True):
+        with np.errstate(all="ignore"):
+            expected = np.power(x, np.full_like(x, p))
+        number = ~np.isnan(expected)
+        assert y.dtype == dtype
+        np.testing.assert_array_equal(np.signbit(y[number]), np.signbit(expected[number]))
+        np.testing.assert_allclose(y, expected, rtol=5 * limits.eps, atol=limits.smallest_subnormal)
+
+
+@both_types
 def test_hypot_error_is_bounded(t):
     rng, dtype, info = np.random.default_rng(10), TYPES[t], np.finfo(TYPES[t])
     lowest = np.log2(float(info.smallest_subnormal))

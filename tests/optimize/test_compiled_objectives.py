@@ -165,6 +165,19 @@ def test_slow_functions_name_jit_once(monkeypatch):
         ng.least_squares(residuals, P)
 
 
+def test_functions_that_cannot_be_compiled_do_not_name_jit(monkeypatch):
+    monkeypatch.setattr(watch, "SLOW", -1.0)
+    monkeypatch.setattr(watch._Told, "once", False)
+    ng.minimize(
+        lambda p: ng.solve_ivp(lambda t, y: -p * y, (0, 1), [1.0]).y[0, -1] ** 2 + p**2,
+        1.0,
+        options={"maxiter": 1},
+    )
+    assert not watch._Told.once
+    with pytest.warns(UserWarning, match="jit=True"):  # the next one may be
+        ng.minimize(distance, P)
+
+
 def test_compiled_functions_do_not_name_jit(monkeypatch):
     monkeypatch.setattr(watch, "SLOW", -1.0)
     monkeypatch.setattr(watch._Told, "once", False)

@@ -9,7 +9,7 @@ from scipy import optimize
 
 import numgrad as ng
 from numgrad.errors import NumgradError
-from numgrad.optimize.least_squares import covariance, standard_errors
+from numgrad.optimize.estimates import covariance, standard_errors
 
 X = np.linspace(0, 4, 30)
 Y = 2 * np.exp(-0.7 * X) + 0.3 + 0.01 * np.cos(40 * X)
@@ -172,14 +172,29 @@ def test_what_is_compiled_is_kept_with_the_model():
 
 
 def test_summaries_for_readers():
-    fit = ng.curve_fit(decay, X, Y)
+    fit = ng.curve_fit(decay, X, Y, fixed={"offset": 0.3}, tie={"rate": "0.35 * amplitude"})
     text = fit.summary()
     assert repr(fit) == text
-    assert "30 data, 3 parameters" in text
-    assert len(text.splitlines()) == 5
+    facts, table = text.split("\n\n")
+    for words in (
+        "fit of           decay\n",
+        "data             30\n",
+        f"{fit.aic:.6g}, {fit.bic:.6g}",
+    ):
+        assert words in facts
+    _, amplitude, rate, offset = map(str.split, table.splitlines())
+    error = fit.standard_errors[0]
+    assert amplitude[:3] == ["amplitude", f"{fit.parameters[0]:.8g}", f"{error:.3g}"]
+    assert amplitude[3] == f"{100 * error / fit.parameters[0]:.3g}"
+    assert rate[-4:] == ["=", "0.35", "*", "amplitude"]
+    assert offset == ["offset", "0.3", "fixed"]
     html = fit._repr_html_()
-    assert html.count("<tr>") == 4
-    assert f"{fit.parameters[1]:.8g}" in html
+    assert html.count("<tr>") == len(facts.splitlines()) - 1 + 4
+    assert f"<td>{fit.parameters[1]:.8g}</td>" in html
+    text = ng.curve_fit(decay, X, Y).summary(correlations=0.9)
+    assert [line[:14] for line in text.split("correlations\n")[1].splitlines()] == [
+        "rate, offset  "
+    ]
 
 
 def test_a_plot_or_a_word_on_how_to_get_one(monkeypatch):
@@ -190,7 +205,7 @@ def test_a_plot_or_a_word_on_how_to_get_one(monkeypatch):
         labels = [text.get_text() for text in axes.get_legend().get_texts()]
         assert "99.9 % confidence" in labels
         assert axes.lines[-1].get_xdata().shape == (7,)
-    monkeypatch.setattr("numgrad.optimize.curve_fit.find_spec", lambda name: None)
+    monkeypatch.setattr("numgrad.optimize.fit_plots.find_spec", lambda name: None)
     with pytest.raises(RuntimeError, match="pip install"):
         fit.plot()
 

@@ -197,7 +197,7 @@ def test_progress_is_shown_on_stderr_and_in_notebooks_on_stdout(capsys, monkeypa
     out, err = capsys.readouterr()
     assert out == ""
     assert "minimize: 3 evaluations, best" in err
-    monkeypatch.setattr("numgrad.optimize.watch.in_notebook", lambda: True)
+    monkeypatch.setattr("numgrad.progress.in_notebook", lambda: True)
     ng.minimize(bowl, np.zeros(3), progress=True)
     out, err = capsys.readouterr()
     assert err == ""

@@ -1,4 +1,4 @@
-"""``ng.root`` and ``ng.quad``."""
+"""``ng.root`` and ``ng.quad``; other integrals: ``tests/integrate/test_quadrature.py``."""
 
 import numpy as np
 import pytest
@@ -119,7 +119,6 @@ def test_integrals_of_batches_arrays_and_far_ends():
         *(
             (lambda how=how: how(lambda k: ng.quad(lambda x: x * k, 0, 1)[0]), RuntimeError, "args")
             for how in (
-                lambda f: ng.grad(f)(2.0),
                 lambda f: ng.jvp(f, (2.0,), (1.0,)),
                 lambda f: ng.vmap(f)(np.ones(2)),
                 lambda f: ng.jacfwd(f)(2.0),

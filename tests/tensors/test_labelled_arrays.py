@@ -150,7 +150,7 @@ def test_series_of_another_order_are_refused():
         lambda p: (p * first)[p * second > 15],
         lambda p: write(p * first, slice(None), second),
         lambda p: write(p * first, second > 15, 0.0),
-        lambda p: write(p * first, [0, 1, 2], second),
+        lambda p: write(p * first, [10, 11, 12], second),
     ):
         for call in (
             program,
@@ -208,7 +208,7 @@ def test_elements_that_move_keep_their_labels():
     x += s
     x[s > 2.5] = 0.0
     np.testing.assert_array_equal(x[s < 2.5].detach().numpy(), [5.0, 12.0])
-    x[[2, 0]] = s.iloc[[2, 0]]
+    x[[12, 10]] = s.iloc[[2, 0]]
     np.testing.assert_array_equal(x.detach().numpy(), [1.0, 12.0, 3.0])
     assert type(np.sort(t * s)) is ng.Tensor
 
@@ -278,16 +278,151 @@ def test_what_is_no_number_is_refused():
     np.testing.assert_array_equal(missing.numpy(), [1.0, np.nan])
 
 
-def test_arguments_with_labels():
+def is_series(found, numbers, index):
     pandas = pytest.importorskip("pandas")
-    plain = pandas.Series(NUMBERS)
-    np.testing.assert_array_equal(ng.grad(lambda x: ng.sum(x**2))(plain), 2 * NUMBERS)
-    assert ng.jit(lambda x: ng.sum(x * 2.0))(plain) == 12.0
-    for labelled in (series(), pandas.DataFrame({"a": NUMBERS})):
-        for transform in (ng.grad, ng.jit, ng.vmap):
-            with pytest.raises(ng.NumgradTypeError, match=r"\.to_numpy\(\)"):
-                transform(np.sum)(labelled)
-    np.testing.assert_array_equal(ng.tensor(series()).numpy(), NUMBERS)
+    pandas.testing.assert_series_equal(found, pandas.Series(numbers, index))
+    return True
+
+
+def test_gradients_of_series_are_series():
+    pandas = pytest.importorskip("pandas")
+    s, weights = series(), pandas.Series(OTHERS, [10, 11, 12])
+
+    def f(x):
+        return np.sum(weights * x**2) + x[11]
+
+    slope = 2 * OTHERS * NUMBERS + [0, 1, 0]
+    value, gradient = ng.value_and_grad(f)(s)
+    assert value == f(s)
+    assert is_series(gradient, slope, s.index)
+    assert is_series(ng.jit(ng.grad(f))(s), slope, s.index)
+    assert is_series(ng.grad(lambda p: f(p["w"]))({"w": s})["w"], slope, s.index)
+    assert is_series(ng.vjp(f, s)[1](1.0), slope, s.index)
+    assert is_series(ng.hvp(f)(s, s), 2 * OTHERS * NUMBERS, s.index)
+    np.testing.assert_array_equal(ng.hessian(f)(s), np.diag(2 * OTHERS))
+    for transform in (ng.jacobian, ng.jacfwd):
+        np.testing.assert_array_equal(transform(lambda x: x * weights)(s), np.diag(OTHERS))
+    assert is_series(ng.jacobian(lambda p: p * s)(2.0), NUMBERS, s.index)
+    value, tangent = ng.jvp(lambda x: x * weights, (s,), (s,))
+    assert is_series(value, NUMBERS * OTHERS, s.index)
+    assert is_series(tangent, NUMBERS * OTHERS, s.index)
+    assert is_series(ng.fori_loop(0, 3, lambda i, x: x * 2.0, s), 8 * NUMBERS, s.index)
+    assert is_series(ng.grad(lambda x: np.sum(x**2))(pandas.Series(NUMBERS)), 2 * NUMBERS, None)
+    np.testing.assert_array_equal(ng.vmap(lambda x: x * 2.0)(s), 2 * NUMBERS)
+    np.testing.assert_array_equal(ng.tensor(s).numpy(), NUMBERS)
+    with pytest.raises(ng.NumgradTypeError, match="different indices"):
+        ng.grad(lambda x: np.sum(x * weights))(s.set_axis([12, 11, 10]))
+    x = ng.tensor(NUMBERS, requires_grad=True)
+    ng.grad(lambda w: np.sum(w * x * weights))(s).sum().backward()  # of an outer Tensor
+    np.testing.assert_array_equal(x.grad.numpy(), OTHERS)
+
+
+def test_brackets_take_labels_as_those_of_series_do():
+    pandas = pytest.importorskip("pandas")
+    named = pandas.Series(NUMBERS, ["a", "b", "c"])
+    moved = pandas.Series(NUMBERS, [2, 0, 1])
+    days = pandas.Series(NUMBERS, pandas.date_range("2026-01-01", periods=3))
+    for s, key in (
+        (named, "b"),
+        (named, ["c", "a"]),
+        (named, slice("a", "b")),
+        (named, slice(1, None)),
+        (named, [True, False, True]),
+        (moved, 0),
+        (moved, [1, 2]),
+        (moved, np.array([1])),
+        (moved, slice(1)),
+        (moved.set_axis([0.5, 1.5, 2.5]), 1.5),
+        (pandas.Series(NUMBERS), 2),
+        (days, "2026-01-02"),
+        (days, slice("2026-01-02", None)),
+    ):
+        expected = np.zeros(3)
+        expected[pandas.Series([0, 1, 2], s.index)[key]] = 1.0
+        assert is_series(ng.grad(lambda x, k=key: np.sum(x[k]))(s), expected, s.index)
+    assert ng.grad(lambda x: np.sum(x[["c", "a"]] * named[["c", "a"]]))(named).tolist() == [1, 0, 3]
+    assert is_series(ng.jit(lambda x: write(x * 2.0, "b", 0.0))(named), [2, 0, 6.0], named.index)
+    assert ng.grad(lambda x: x.iloc[0] * x.iloc[1:].sum())(moved).tolist() == [5, 1, 1]
+    for s, key in ((named, "z"), (named, ["a", "z"]), (moved, 7), (moved, [0, 7])):
+        with pytest.raises(ng.NumgradKeyError, match="is not among them"):
+            ng.grad(lambda x, k=key: np.sum(x[k]))(s)
+    assert ng.value_and_grad(lambda x: x.var(ddof=1))(named)[0] == named.var()
+    assert ng.value_and_grad(np.std)(named)[0] == pytest.approx(NUMBERS.std())
+    for name in ("std", "var"):  # of another divisor in pandas
+        with pytest.raises(ng.NumgradTypeError, match=f"say which by correction=1 or 0.*{name}"):
+            ng.grad(lambda x, n=name: getattr(x, n)())(named)
+
+
+def test_products_with_frames_match_labels():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": NUMBERS, "b": OTHERS}, index=[10, 11, 12])
+    w, y = pandas.Series([1.0, -2.0], ["a", "b"]), series() * 3.0
+
+    def misfit(w):
+        return np.sum((ng.matmul(frame, w) - y) ** 2)
+
+    matrix = frame.to_numpy()
+    slope = 2 * matrix.T @ (matrix @ w.to_numpy() - y.to_numpy())
+    for transform in (ng.grad, lambda f: ng.jit(ng.grad(f))):
+        assert is_series(transform(misfit)(w), slope, w.index)
+    best = np.linalg.lstsq(matrix, y.to_numpy())[0]
+    for result in (
+        ng.minimize(misfit, w, method="trust-exact"),
+        ng.least_squares(lambda w: ng.matmul(frame, w) - y, w),
+    ):
+        assert is_series(result.x.round(6), best.round(6), w.index)
+    assert is_series(ng.grad(lambda v: np.sum(ng.matmul(v, frame) * w))(y), matrix @ w, y.index)
+    for wrong in (w[::-1], w.set_axis(["a", "c"])):
+        with pytest.raises(ng.NumgradTypeError, match=r"matmul: two operands.*different ind"):
+            ng.grad(misfit)(wrong)
+    with pytest.raises(ng.NumgradTypeError, match=r"subtract: two operands.*different ind"):
+        ng.grad(lambda w: np.sum(ng.matmul(frame, w) - y[::-1]))(w)
+
+
+def test_solvers_know_numbers_of_series_by_label():
+    pandas = pytest.importorskip("pandas")
+    start = pandas.Series([0.9, 0.9, 3.0], ["a", "b", "c"])
+
+    def cost(p):
+        return np.sum((p - [1.0, 2.0, 3.0]) ** 2)
+
+    for options, expected in (
+        ({}, [1, 2, 3]),
+        ({"bounds": {"b": (None, 1.5)}}, [1, 1.5, 3]),
+        ({"bounds": [(0, 0.9), None, None]}, [0.9, 2, 3]),
+        ({"fixed": {"a": 7.0}}, [7, 2, 3]),
+        ({"tie": {"c": "2 * a"}}, [1.4, 2, 2.8]),
+    ):
+        found = ng.minimize(cost, start, **options).x
+        assert is_series(found.round(6), np.asarray(expected, float), start.index)
+    both = ng.minimize(lambda p: cost(p["w"]), {"w": start}, fixed=["w['a']"]).x
+    assert is_series(both["w"].round(6), [0.9, 2, 3], start.index)
+    with pytest.raises(ng.NumgradValueError, match=r"x0\['b'\] is 0\.9 .*outside of its bounds"):
+        ng.minimize(cost, start, bounds={"b": (1, 2)})
+    fit = ng.curve_fit(lambda x, a, b: a + b * x, NUMBERS, OTHERS, p0=start[["b", "a"]])
+    assert is_series(fit.parameters.round(6), [1.0, 3.0], ["b", "a"])
+
+
+def test_frames_as_arguments_are_refused():
+    pandas = pytest.importorskip("pandas")
+    for transform in (ng.grad, ng.jit, ng.vmap):
+        with pytest.raises(ng.NumgradTypeError, match=r"\.to_numpy\(\)"):
+            transform(np.sum)(pandas.DataFrame({"a": NUMBERS}))
+
+
+@FROZEN
+@pytest.mark.parametrize("kind", ["pandas", "xarray"])
+def test_compiled_functions_give_each_argument_its_labels(kind):
+    def labelled(labels):
+        if kind == "xarray":
+            return data_array(labels=labels)
+        return pytest.importorskip("pandas").Series(NUMBERS, list(labels))
+
+    fast = ng.jit(lambda x: x * 2.0)
+    for labels in ((5, 6, 7), (5, 6, 7), (8, 9, 10), (5, 6, 7), (8, 9, 10)):
+        found, true = fast(labelled(labels)), labelled(labels) * 2.0
+        assert found.equals(true)
+        assert list(found["t"] if kind == "xarray" else found.index) == list(labels)
 
 
 # ------------------------------------------------------------------------------ arrays of xarray

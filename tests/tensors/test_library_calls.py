@@ -29,7 +29,7 @@ CALLS = {
         lambda x: scipy.ndimage.gaussian_filter(x, 1.0),
         "ng.ndimage.gaussian_filter has gradients",
     ),
-    "scipy.integrate.simpson": (scipy.integrate.simpson, "ng.simpson has gradients"),
+    "scipy.integrate.simpson": (scipy.integrate.simpson, "ng.integrate.simpson has gradients"),
     "scipy.stats.norm.logpdf": (scipy.stats.norm.logpdf, "ng.stats.norm.logpdf has gradients"),
     "scipy.stats.multivariate_normal.logpdf": (
         scipy.stats.multivariate_normal.logpdf,
@@ -37,7 +37,7 @@ CALLS = {
     ),
     "scipy.interpolate.CubicSpline": (
         lambda x: scipy.interpolate.CubicSpline([0, 1], x),
-        "ng.interp(x_new, x, y)",
+        "ng.interpolate.CubicSpline has gradients",
     ),
     "scipy.sparse.linalg.spsolve": (
         lambda x: scipy.sparse.linalg.spsolve(scipy.sparse.csc_array(X), x),

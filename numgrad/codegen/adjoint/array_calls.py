@@ -146,9 +146,7 @@ class ArrayCallReader(ExpressionReader):
         arguments = [self.value(a, env) for a in node.args]
         options = {str(k.arg): self.value(k.value, env) for k in node.keywords}
         if word in ("copy", "flatten"):
-            if word == "flatten":
-                return self._reshape(node, self.elements(base), (-1,))
-            return self.copy_of(base)
+            return self.new_copy(self.flattened(base, node) if word == "flatten" else base)
         if word == "astype":
             given = arguments[0] if arguments else options.pop("dtype", None)
             return Made("empty", self.dtype_named(node, given), base.shape, base)
@@ -293,19 +291,26 @@ class ArrayCallReader(ExpressionReader):
         elif isinstance(object, Made):
             made = object
         elif is_array(object):
-            made = self.copy_of(object)
+            made = self.new_copy(object)
         else:
             self.refuse(node, f"{ast.unparse(node)} of a number", "give it the shape 1")
         return made if dtype is None else made._replace(dtype=self.dtype_named(node, dtype))
 
     def _array_asarray(self, node: Any, object: Any, dtype: Any = None) -> Any:
-        if isinstance(object, ArrayView) and dtype is None:
+        if self._is_asked(object, dtype, node):
             return object
         return self._array_array(node, object, dtype)
 
+    def _is_asked(self, object: Any, dtype: Any, node: Any) -> bool:
+        """Whether an array is of a dtype, or none is asked for, so that NumPy copies nothing."""
+        if not isinstance(object, ArrayView | Reshaped):
+            return False
+        return dtype is None or self.dtype_named(node, dtype) == self.element_dtype(object)
+
     def _array_ascontiguousarray(self, node: Any, object: Any, dtype: Any = None) -> Any:
-        if isinstance(object, ArrayView) and dtype is None:
-            return Reshaped(object.shape, lambda p: self.load(object, p), object.array)
+        if self._is_asked(object, dtype, node):
+            source = object.array if isinstance(object, ArrayView) else object.source
+            return Reshaped(object.shape, self.elements(object).at, source)
         return self._array_array(node, object, dtype)
 
     def _array_copy(self, node: Any, a: Any) -> Made:
@@ -368,7 +373,7 @@ class ArrayCallReader(ExpressionReader):
 
     def _reshape(self, node: Any, base: Any, shape: Sequence[Value]) -> ArrayExpression:
         """The elements of an array in another shape."""
-        own = not isinstance(base, ArrayView)
+        own = not isinstance(base, ArrayView | Reshaped)
         view = self.as_view(base, node)
         size = size_of(view.shape)
         known = size_of([n for n in shape if n != -1])

@@ -111,8 +111,8 @@ class Backward:
     ----------
     needed
         By block, the names that the reversed block reads.
-    makers
-        The statement, or carried value, that gives each name its value.
+    read_again
+        Elements that reversed blocks read once more, of arrays that a replay has to fill before.
     touched
         Names with a cotangent.
     recompute
@@ -146,7 +146,7 @@ class Backward:
         self.touched: set[str] = set()
         self.reversals: dict[KernelLoop, list[Line]] = {}
         self.early: set[str] = set()
-        self.makers = makers_of(function)
+        self.read_again: set[Load] = set()
         lines = self._reversed(function.body)
         self.lines = self._opened(function.body, lines)
 

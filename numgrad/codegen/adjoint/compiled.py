@@ -20,7 +20,7 @@ from numgrad.codegen.library import COMPLEX_LIBRARY, EXTERNALS, LIBRARY, SLOW_FO
 from numgrad.codegen.native.ir import Unsupported
 from numgrad.codegen.native.kernel import CHECK_BOUNDS
 from numgrad.codegen.native.signature import parse
-from numgrad.errors import NumgradKernelError
+from numgrad.errors import NumgradRuntimeError
 
 _COLUMNS = ("::1", ":,::1", ":,:,::1", ":,:,:,::1", ":,:,:,:,::1")
 
@@ -121,10 +121,16 @@ class Text:
                 hosted=False,
             ).entry
         except Unsupported as reason:
-            raise NumgradKernelError(
-                f"{self.name}: is not compiled, as it has {reason}; write it in other words"
-            ) from reason
+            raise fault(self.name, f"its program is not compiled, as it has {reason}") from reason
         return threads.ChunkLauncher(entry) if is_parallel else entry
+
+
+def fault(name: str, problem: str) -> NumgradRuntimeError:
+    """An error for a program that was written wrongly here, whatever the user's function is."""
+    return NumgradRuntimeError(
+        f"{name}: {problem}; this is a fault of numgrad, not of your function: please report it "
+        "with the text of the function"
+    )
 
 
 def _bound(operation: str, suffix: str) -> tuple[list[str], list[str], set[str]]:

@@ -225,7 +225,7 @@ class ExpressionReader(IndexReader):
             value = self.allocated("part", value, node)
         if isinstance(value, ArrayView | ArrayExpression):
             if isinstance(node.op, ast.UAdd):
-                return self.copy_of(value)
+                return self.new_copy(value)
             if isinstance(node.op, ast.Not):
                 self.refuse(node, f"{ast.unparse(node)} of an array", "use ~, or write the loop")
             apply = self._negated if isinstance(node.op, ast.USub) else self._inverted

@@ -12,7 +12,7 @@ import numpy as np
 
 from numgrad.codegen.adjoint.backward import Backward
 from numgrad.codegen.adjoint.checkpoints import check_segments, put_in_segments
-from numgrad.codegen.adjoint.compiled import Text, kinds_of
+from numgrad.codegen.adjoint.compiled import Text, fault, kinds_of
 from numgrad.codegen.adjoint.lengths import ResultLengths
 from numgrad.codegen.adjoint.operations import Operations, OperationTable
 from numgrad.codegen.adjoint.outputs import WrittenParameters
@@ -284,7 +284,10 @@ class DerivativeProgram:
             written = WrittenParameters(
                 tuple([n for n, (_, rank) in zip(names, text.kinds, strict=True) if rank])
             )
-            read = self._read_texts[text] = self._read(scope_of(function), text.kinds, written)
+            try:
+                read = self._read_texts[text] = self._read(scope_of(function), text.kinds, written)
+            except NumgradKernelError as error:
+                raise fault(text.name, f"its derivative is not found ({error})") from error
         return read
 
     def tangent_of(self, text: Text, moving: tuple[str, ...]) -> Text:

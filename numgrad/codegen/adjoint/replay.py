@@ -79,12 +79,9 @@ class Recomputation:
         for name, loop in self.tapes.loops.items():
             if self.tapes.root(loop) is replay:
                 self.wanted[self.function.homes[name]].add(name)
-        for inner, names in list(self.backward.needed.items()):
-            if inner.is_within(replay.body):
-                for name in names:
-                    maker = self.backward.makers.get(name)
-                    if isinstance(maker, Load) and name not in self.tapes.loops:
-                        self._read(maker)
+        for load in self.backward.read_again:
+            if load.home.is_within(replay.body):
+                self._read(load)
 
     def _is_own(self, array: str) -> bool:
         """Whether an array is one of the replayed iteration."""
@@ -185,6 +182,7 @@ class Recomputation:
             return [f"{s.name} = {self._kept_element(s.name, block)}"]
         if self.replay is not None:
             self._read(s)
+        self.backward.read_again.add(s)
         self._want(*s.index)
         return [self.texts.statement(s), *self._keeping(s.name)]
 

@@ -14,6 +14,7 @@ from numgrad.codegen.adjoint.representation import Allocate, KernelFunction, Ker
 from numgrad.codegen.adjoint.scopes import Scope
 from numgrad.codegen.adjoint.split import SplitProgram
 from numgrad.errors import NumgradKernelError
+from numgrad.markup import preformatted
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,9 @@ class KernelReport:
     bytes: int | None = None
     form: str = "joint"
     held: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        return preformatted(str(self))
 
     def __str__(self) -> str:
         parts = [

@@ -337,7 +337,8 @@ class StatementReader(CallReader):
             content = value.content if value.content is not None else 0
         if value is not storage and not (isinstance(value, Made) and value.maker == "empty"
                                          and value.content is None):  # fmt: skip
-            self.give(storage, content, name, node)
+            shares = not isinstance(value, Made) or value.shares
+            self.give(storage, content, name, node, shares=shares)
         return storage
 
     def _difference(
@@ -551,6 +552,8 @@ class StatementReader(CallReader):
 
     def _turning(self, group: str, name: str, made: Made, node: Any) -> ArrayView:
         """A place among arrays that take turns, for an array that is made."""
+        if made.shares:
+            raise NoTurns(self.scopes[-1].function, group)
         key = (self.scopes[-1], group)
         buffer = self.buffers.get(key)
         if buffer is None or buffer.home is not self.block:

@@ -203,9 +203,13 @@ class ListItems(Items):
 
 
 class Made(NamedTuple):
-    """An array that is to be made: by which function of NumPy, or as a copy of elements."""
+    """An array that is to be made: by which function of NumPy, or as a copy of elements.
+
+    ``shares`` says that NumPy makes none, as the elements of ``content`` do.
+    """
 
     maker: str
     dtype: np.dtype
     shape: tuple[Value, ...]
     content: ArrayView | ArrayExpression | Items | Value | None = None
+    shares: bool = False

@@ -181,7 +181,12 @@ class ArrayEmitter(StatementEmitter):
 
     def copy_of(self, content: ArrayView | ArrayExpression) -> Made:
         """A copy of an array that is to be made."""
-        return Made("empty", self.element_dtype(content), content.shape, content)
+        dtype, shares = self.element_dtype(content), isinstance(content, Reshaped)
+        return Made("empty", dtype, content.shape, content, shares)
+
+    def new_copy(self, content: ArrayView | ArrayExpression) -> Made:
+        """A copy that NumPy makes too."""
+        return self.copy_of(content)._replace(shares=False)
 
     def made_of(self, items: Items) -> Made:
         """An array of numbers, arrays or tuples of such that is to be made."""
@@ -238,17 +243,19 @@ class ArrayEmitter(StatementEmitter):
         )
         self.emit(Allocate(name, made.maker, tuple(made.shape)))
         view = self.whole_view(name)
-        if isinstance(made.content, Reshaped):
+        if made.shares:
             label = ast.unparse(node) if stem == "part" else stem
             self.give(view, made.content, label, node)
         elif made.content is not None:
             self.fill(view, made.content, node)
         return view
 
-    def give(self, view: ArrayView, content: Any, label: str, node: Any) -> None:
+    def give(
+        self, view: ArrayView, content: Any, label: str, node: Any, *, shares: bool = True
+    ) -> None:
         """Let a copy be another array: Note [Shared copies] in ``sharing``."""
         source = None
-        if isinstance(content, ArrayView | Reshaped):
+        if shares and isinstance(content, ArrayView | Reshaped):
             source = content.array if isinstance(content, ArrayView) else content.source
         begin = len(self.block.statements)
         self.fill(view, content, node)

@@ -138,9 +138,8 @@ class CallWriter(ExpressionWriter):
         if hasattr(function, "symbol"):
             return self._call_external(function, arguments)
         if getattr(function, "external", None) is not None:
-            return self._call_kernel(
-                function.external(name, self.dtype_of(arguments[0]).name), arguments[1:]
-            )
+            external = function.external(name, self.dtype_of(arguments[0]).name)
+            return self._call_kernel(external, arguments[1:], checked=function.allocates)
         translate = instruction(function, name)
         if translate is None:
             raise Unsupported(f"a call of {name or type(function).__name__}")
@@ -151,8 +150,8 @@ class CallWriter(ExpressionWriter):
         name = self.f.module.declare("numgrad_thread_limit", "i64", [])
         return Number(INT64, (self.f.value(f"call i64 {name}()"),))
 
-    def _call_kernel(self, external: str, arguments: list[Value]) -> None:
-        """Call another kernel by Numba's calling convention."""
+    def _call_kernel(self, external: str, arguments: list[Value], *, checked: bool) -> None:
+        """Call another kernel by Numba's calling convention, and fail with it if it is checked."""
         if self.lanes is not None:
             raise NotVector("a call of a kernel")
         numbers = [do.cast(self.f, self.as_number(x), INT64) for x in arguments]
@@ -160,7 +159,13 @@ class CallWriter(ExpressionWriter):
         name = self.f.module.declare(external_symbol(external), "i32", kinds)
         operands = "".join(f", i64 {x.part}" for x in numbers)
         nothing = self.f.slot("ptr")
-        self.f.value(f"call i32 {name}(ptr {nothing}, ptr {nothing}{operands})")
+        status = self.f.value(f"call i32 {name}(ptr {nothing}, ptr {nothing}{operands})")
+        if checked:
+            if not self.f.failed:
+                raise Unsupported("a call of a kernel that allocates, in a function that does not")
+            flag = self.f.pure(f"icmp ne i32 {status}, 0")
+            self.f.effect(f"store i8 {self.f.pure(f'zext i1 {flag} to i8')}, ptr {self.f.failed}")
+            leave_if_failed(self)
 
     def _call_external(self, function: Any, arguments: list[Value]) -> Value:
         """A native function, by C's calling convention."""

@@ -26,7 +26,17 @@ from numgrad.codegen.library import LIBRARY
 from numgrad.codegen.nests.loop_tree import Item, Loop, paths
 from numgrad.codegen.nests.polynomial import Length, add, constant, multiply
 from numgrad.codegen.nests.statements import Statement, loops_behind
-from numgrad.codegen.nests.terms import PART, PRODUCT, REDUCE, SCAN, SCATTER, Term, count
+from numgrad.codegen.nests.terms import (
+    CALL,
+    CALLS,
+    PART,
+    PRODUCT,
+    REDUCE,
+    SCAN,
+    SCATTER,
+    Term,
+    count,
+)
 from numgrad.codegen.nests.write import SourceWriter, Storage
 from numgrad.codegen.symbols import in_order
 
@@ -123,6 +133,9 @@ def _count_arithmetic(
         size = multiply(multiply(d.m, d.n), multiply(d.k, d.batch))
         out.flops = add(out.flops, multiply(constant(2), size))
         return
+    if term.op == CALL:
+        out.flops = add(out.flops, term.detail.flops)
+        return
     for symbol in in_order([study.bodies.body(statement)], {}):
         if symbol.op in _FREE or symbol.dtype.kind not in "fc":
             continue
@@ -149,7 +162,7 @@ def _count_bytes(
         read, storage = bodies.terms[number], study.storage.get(number)
         if storage is None or not (storage.whole and storage.memory):
             continue
-        if term.op == PRODUCT:
+        if term.op in CALLS:
             loops, times = frozenset(), count(read.shape)
         else:
             parts = [index[1]] if index[:1] == ("flat",) else index

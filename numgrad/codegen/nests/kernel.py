@@ -39,7 +39,7 @@ from numgrad.codegen.nests.statements import (
     make_statements,
 )
 from numgrad.codegen.nests.tasks import RunWriter, TaskWriter, Work
-from numgrad.codegen.nests.terms import PART, PRODUCT, Term, Terms, count
+from numgrad.codegen.nests.terms import CALLS, PART, PRODUCT, Term, Terms, count
 from numgrad.codegen.nests.write import text
 from numgrad.codegen.threads import L3_NS
 
@@ -51,6 +51,8 @@ _ARRAY = re.compile(r"\bx\d+\b")
 _LOCAL = re.compile(r"\b(acc|lane|[a-z])\d+(?:_\d+)?\b")
 ROWS_NS = 20_000.0
 """Work of a block of rows of a matrix product, at least."""
+CALL_PS = 500
+"""Picoseconds of an operation of a function of the kernel library."""
 SERIAL, PARALLEL = "@SERIAL@", "@PARALLEL@"
 """Begin the lines that only one variant of a kernel has."""
 LONG_NS = 100_000.0
@@ -295,13 +297,28 @@ class KernelWriter(TaskWriter):
 
     def _statement(self, statement: Statement, works: list[Work]) -> None:
         """A number, computed between the nests, or a matrix product."""
-        if statement.term.op == PRODUCT:
-            works.append(self._product(statement.term))
+        if statement.term.op in CALLS:
+            call = self._product if statement.term.op == PRODUCT else self._library_call
+            works.append(call(statement.term))
             return
         (value,) = self.values(1, [self.bodies.body(statement)])
         number = statement.term.number
         self.put(1, f"r{number} = {value}")
         self._hand_out(number, f"r{number}")
+
+    def _library_call(self, term: Term) -> Work:
+        """Call a function of the kernel library: ``LibraryCall``."""
+        call, operands = term.detail, (*term.args, term)
+        module, name = call.function.split(":")
+        addresses = [self.address(x) for x in operands]
+        for length in call.lengths:
+            self.need(length)
+        given = [*addresses, *map(text, call.lengths), *map(str, call.numbers)]
+        kind = type_name(call.dtype)
+        self.put(1, f"{self.use(name, module)}({', '.join([kind, *given])})")
+        self.emitter.externals.add(f"numgrad.{module}:{name}_{call.dtype.name}")
+        time = multiply(constant(CALL_PS), call.flops)
+        return Work(time, self._moved([x.number for x in operands]))
 
     def _product(self, term: Term) -> Work:
         """Multiply matrices, blocks of rows in turn."""

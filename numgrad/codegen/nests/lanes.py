@@ -30,6 +30,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import partial
 from itertools import pairwise
+from math import prod
 
 from numgrad.codegen.nests.block_products import block_product, extract_products
 from numgrad.codegen.nests.loop_tree import Item, Loop, coefficient, is_rounded, paths, touched
@@ -39,6 +40,9 @@ from numgrad.codegen.nests.terms import ONE, SCAN, SCATTER
 
 SHORT = 48
 """Iterations below which an innermost loop does not pay."""
+SHORT_ROWS = 8, 16, 32
+"""The same where most of what it computes is an element that lanes would gather (sums of rows of 30
+take a tenth of the time as rows), for reductions of which none, some, all are like ``max``."""
 FEWEST = 16
 """The same of a loop that has its elements beside each other, around loops that have not."""
 WIDE = 512
@@ -80,10 +84,12 @@ def choose_lanes(top: Loop, bodies: Bodies, loops: Loops, exported: Collection[i
         for child in children
     ]
     across = _is_exact(top) and _walks_across(top, bodies, loops)
-    short = [
-        is_product or across or max(_hint(x, loops) for x in _innermost(child)) < SHORT
-        for is_product, child in zip(multiplies, children, strict=True)
-    ]
+    longest = [max(_hint(x, loops) for x in _innermost(child)) for child in children]
+    pairs = [*zip(multiplies, longest, strict=True)]
+    short = [is_product or across or n < SHORT for is_product, n in pairs]
+    rows = not across and not any(multiplies) and min(longest) >= _shortest_row(top)
+    if rows and all(_gathers(top, child, bodies, loops) for child in children):
+        short = [False for _ in children]
     once = {
         term
         for statement in top.statements()
@@ -97,6 +103,24 @@ def choose_lanes(top: Loop, bodies: Bodies, loops: Loops, exported: Collection[i
             child.rows = not is_short
         extract_products(top, bodies, hint, exported)
         _rows_of_results(top, bodies, loops, exported)
+
+
+def _shortest_row(top: Loop) -> int:
+    """The iterations from which on loops along rows pay."""
+    sums = [is_rounded(s.term) for s in top.statements() if s.reduced]
+    return SHORT_ROWS[0 if all(sums) else 1 if any(sums) else 2]
+
+
+def _gathers(top: Loop, inside: Loop, bodies: Bodies, loops: Loops) -> bool:
+    """Whether most of what a loop computes is an element that lanes would gather."""
+    gathered = 0
+    for statement, path in paths(inside):
+        for offset in set(touched(statement, bodies)):
+            if coefficient(offset, top.loop) in ((), None, ONE):
+                continue
+            along = (loop for loop in path if coefficient(offset, loop.loop) != ())
+            gathered += prod(_hint(loop, loops) for loop in along)
+    return 2 * gathered > _size(inside, loops)
 
 
 def _is_exact(top: Loop) -> bool:

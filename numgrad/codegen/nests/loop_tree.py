@@ -20,11 +20,13 @@ rows, outermost: each iteration of it would walk down a column, which takes 20 t
 walking along rows with the partial results of all columns in memory. So there the loop over rows is
 opened first, with what is ready for it, and runs again for what waits, apart from what has a number
 for each column only (loop distribution; Allen and Kennedy, "Optimizing compilers for modern
-architectures", 2001, section 5.3).
+architectures", 2001, section 5.3). Nor does a statement join others in a loop across its own memory
+if it has no other loop with them: what it reads of theirs is then a number for each column.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -279,12 +281,16 @@ def _by_rows(
     if loops.hint(along) < WIDE:
         return along, joined
     stride = max(reads.strides[k].get(along, 0) for k in joined)
+    users = Counter(u for k in joined for u in remaining[k])
 
     def across(k: int, among: Iterable[int | None]) -> int | None:
         """A loop of a statement with wider steps."""
         steps = reads.strides[k]
-        wider = (u for u in among if u is not None and steps.get(u, 0) > stride > 0)
-        return next((u for u in wider if loops.hint(u) >= DEEP), None)
+        for u in among:
+            least = steps.get(along, 0) if u is not None and users[u] == 1 else stride
+            if u is not None and steps.get(u, 0) > least > 0 and loops.hint(u) >= DEEP:
+                return u
+        return None
 
     for k in joined:
         loop = across(k, [u for u in remaining[k] if u in statements[k].reduced.values()])

@@ -11,7 +11,10 @@ of threads.
 Note [Unrolling]
 ----------------
 A loop right around a loop over lanes does several iterations in each of them: what they read is
-read once, and partial sums stay in registers in between.
+read once, and partial sums stay in registers in between. So does a loop over rows right around one
+that adds each of them to the same sums, which are then read and written once for several rows
+(unroll and jam; Allen and Kennedy, "Optimizing compilers for modern architectures", 2001, section
+8.4), in the order that they have row by row.
 """
 
 from __future__ import annotations
@@ -35,6 +38,8 @@ MOST_TOTALS = 4
 """The same of loops that add up over lanes: each total takes registers."""
 NARROW = 16
 """Elements of a row of a tile from which on scans are written in vectors."""
+TOGETHER, SHORTEST = 4, 16
+"""Rows that are added to sums at a time; how many and how long they are at least."""
 MEMORY_NS, BLOCK_NS = 0.3, 0.05
 """Cost of an element besides arithmetic: read from memory, or from a block in a cache."""
 
@@ -172,8 +177,15 @@ class NestWriter(BlockProducts):
             if item.product and self.multiply(depth, item, path):
                 continue
             if item.rows:
-                before = dict(self.names)
-                self.put(depth, "for lane in range(width):", f"    i{self.top.loop} = base + lane")
+                before, place = dict(self.names), f"i{self.top.loop} = base + lane"
+                rest = "width"
+                if self._adds_up(self.top, item, [*path, item]):
+                    first = f"width // {TOGETHER} * {TOGETHER}"
+                    rest = f"{first}, width"
+                    self.put(depth, f"for row in range(0, {first}, {TOGETHER}):")
+                    copies = [[f"lane = row + {k}", place] for k in range(TOGETHER)]
+                    self._jammed(depth + 1, self.top, item, copies)
+                self.put(depth, f"for lane in range({rest}):", f"    {place}")
                 self._loop(depth + 1, item, path)
                 self.names = before
             else:
@@ -222,10 +234,49 @@ class NestWriter(BlockProducts):
         def write(depth: int, start: str, stop: str, hoist: bool) -> None:
             if hoist:
                 self._hoist(depth, loop)
+            inner = loop.items[0] if len(loop.items) == 1 else None
+            if isinstance(inner, Loop) and self._adds_up(loop, inner, [*path, inner]):
+                u, before = loop.loop, dict(self.names)
+                rest = f"{start} + ({stop} - {start}) // {TOGETHER} * {TOGETHER}"
+                self.put(depth, f"for k{u} in range({start}, {rest}, {TOGETHER}):")
+                copies = [[f"i{u} = k{u} + {k}"] for k in range(TOGETHER)]
+                self._jammed(depth + 1, loop, inner, copies)
+                self.names, start = before, rest
             self._open(depth, loop, start, stop)
             self._items(depth + 1, loop.items, path)
 
         self.in_ranges(depth, path, start, stop, write)
+
+    def _adds_up(self, outer: Loop, inner: Loop, path: list[Loop]) -> bool:
+        """Whether a loop adds each iteration of the one around it to the same sums in memory."""
+        if self.is_inline or inner.product or self.hint(inner.length) < SHORTEST:
+            return False
+        if self.hint(outer.length) < SHORTEST or self._ranges(path)[0]:
+            return False
+        return all(
+            isinstance(s, Statement)
+            and s.term.op == REDUCE
+            and self._reduced_loops(s) >= {outer.loop}
+            and self._partial_from(s) is None
+            and not expensive(self.body(s), self.bodies)
+            for s in inner.items
+        )
+
+    def _jammed(self, depth: int, outer: Loop, inner: Loop, copies: list[list[str]]) -> None:
+        """A loop for several iterations of the one around it, whose places are ``copies``."""
+        self.need(inner.length)
+        around, work, cost = self.zeros, self.work_ps, self.emitter.cost_ns
+        self.zeros = around.union(inner.merged[:-1])
+        self._open(depth, inner, *self.bounds(inner.loop, inner.length))
+        before = dict(self.names)
+        self.unrolled, self.chains = outer.loop, {}
+        for number, place in enumerate(copies, start=1):
+            self.names, self.last_copy = dict(before), number == len(copies)
+            self.put(depth + 1, *place)
+            for s in inner.runs():
+                self._statement(depth + 1, s)
+        self.zeros, self.work_ps, self.emitter.cost_ns = around, work, cost
+        self.names, self.unrolled, self.last_copy = before, None, True
 
     def _scan_loop(self, depth: int, path: list[Loop], start: str, stop: str) -> None:
         """The loop along a scan in tiles, in vectors, but for all after the first of narrow rows.

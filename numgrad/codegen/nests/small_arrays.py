@@ -82,7 +82,7 @@ def small_terms(stored: Collection[terms.Term]) -> set[int]:
 def _size(term: terms.Term) -> int:
     """Scalars that computing a term takes: too many for what is not computed so."""
     never = MOST_ELEMENTS + 1
-    if term.op in (terms.SCATTER, terms.PRODUCT, terms.OPAQUE):
+    if term.op in (terms.SCATTER, terms.OPAQUE, *terms.CALLS):
         return never
     largest = elements(term.shape)
     if largest == 0:

@@ -47,7 +47,7 @@ class Statement:
     ) -> None:
         self.term, self.small = term, small
         # loops of its own, which no other statement sees, or none
-        whole = small or term.op == terms.PRODUCT
+        whole = small or term.op in terms.CALLS
         self.loops = [None if whole or n == terms.ONE else new_loop(n) for n in term.shape]
         self.reduced: dict[int, int | None] = {}
         self.scattered: int | None = None
@@ -184,7 +184,7 @@ class Bodies:
         if term.op == terms.SCATTER:
             value, positions = (self.at(x, statement.operand_index) for x in term.args)
             return self.reader.make("pair", (value, self.compute(positions)[1]), term.dtype)
-        if term.op == terms.PRODUCT:
+        if term.op in terms.CALLS:
             operands = tuple([self.load(x, ((),) * len(x.shape), ()) for x in term.args])
             return self.reader.make("pair", operands, term.dtype)
         if term.op == terms.SCAN:

@@ -23,7 +23,7 @@ from numgrad.codegen.nests.nest import Nest
 from numgrad.codegen.nests.polynomial import Length, add, constant, multiply, value_of
 from numgrad.codegen.nests.small_arrays import elements, extents
 from numgrad.codegen.nests.statements import Bodies, Statement
-from numgrad.codegen.nests.terms import BUFFER, PART, PRODUCT, SCATTER, Term, count
+from numgrad.codegen.nests.terms import BUFFER, CALLS, PART, SCATTER, Term, count
 from numgrad.codegen.nests.write import SourceWriter, Storage, text
 from numgrad.codegen.reduction_plan import step_of
 from numgrad.codegen.symbols import Symbol, in_order
@@ -304,7 +304,7 @@ class StoredStatements(SourceWriter):
         number = term.number
         item, path = self.loops_of[number]
         everything = tuple(range(len(term.shape)))
-        if term.op in (PART, PRODUCT):
+        if term.op == PART or term.op in CALLS:
             owner = term.detail[0] if term.op == PART else number
             return Storage(f"a{owner}", everything, whole=True)
         elsewhere = any(self.loops_of[r.term.number][0] != item for r in readers)

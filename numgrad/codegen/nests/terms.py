@@ -18,6 +18,7 @@ longer than reading it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,6 +36,10 @@ CHOOSE, GATHER, IOTA = "choose", "gather", "iota"
 an element along an axis (or, without one, in order)."""
 PRODUCT = "product"
 """Matrix products of operands in memory."""
+CALL = "call"
+"""A function of the kernel library, of operands in memory: the detail is a ``LibraryCall``."""
+CALLS = (PRODUCT, CALL)
+"""Terms computed as a whole between nests."""
 MATRIX = "matrix"
 """A function of all elements of small matrices, in loops: see ``Elimination``."""
 PART = "part"
@@ -47,7 +52,22 @@ FUSED = "fused"
 
 _NO_MAPS = frozenset(
     (BUFFER, SCALAR, OPAQUE, CONSTANT, SIZE, REDUCE, VIEW, CHOOSE, GATHER, IOTA, SCATTER, SCAN)
-) | {MATRIX, PART, PRODUCT}
+) | {MATRIX, PART, *CALLS}
+
+
+@dataclass(frozen=True)
+class LibraryCall:
+    """A kernel ``"module:name"`` that computes an array, in its form for a dtype.
+
+    It gets addresses of operands and of the result, then ``lengths``, then ``numbers``; ``flops``
+    is how many operations that takes, about.
+    """
+
+    function: str
+    dtype: np.dtype
+    lengths: tuple[Length, ...]
+    numbers: tuple[int, ...]
+    flops: Length
 
 
 class Term:
@@ -348,7 +368,7 @@ _MOST_WAYS = 8
 _MOST_WORK = 1000
 
 Way = tuple[int, ...]
-_WHOLE = (REDUCE, SCATTER, SCAN, PRODUCT, MATRIX)
+_WHOLE = (REDUCE, SCATTER, SCAN, MATRIX, *CALLS)
 """Terms that are stored, as no element of them is computed alone."""
 
 
@@ -374,6 +394,31 @@ def _repeated(order: Sequence[Term], stored: Collection[int]) -> list[Term]:
                 if len(reached) < _MOST_WAYS:
                     reached |= moved
     return repeated
+
+
+def _read_around_reductions(order: Sequence[Term], stored: Collection[int]) -> list[Term]:
+    """Expensive terms that a reduction to a number reads, and what depends on that number as well.
+
+    The loops of the two cannot be one, and each would compute the term.
+    """
+    level: dict[int, int] = {}
+    for term in order:  # how many such reductions come before
+        before = max((level[a.number] for a in term.args), default=0)
+        level[term.number] = before + (term.op == REDUCE and not term.shape)
+    loops: dict[int, set[int]] = {}
+    result: list[Term] = []
+    for term in reversed(order):
+        here = loops.get(term.number, set())
+        if term.number not in stored and term.is_expensive and term.shape and len(here) > 1:
+            result.append(term)
+        elif term.number not in stored:
+            for a in term.args:
+                loops.setdefault(a.number, set()).update(here)
+            continue
+        own = max((level[a.number] for a in term.args), default=0)
+        for a in term.args:
+            loops.setdefault(a.number, set()).add(own)
+    return result
 
 
 def _work(term: Term, work: dict[int, int], stored: Collection[int]) -> int:
@@ -415,7 +460,7 @@ def first_stored(roots: Iterable[Term]) -> dict[int, Term]:
             stored[term.number] = term
         if term.op in _WHOLE:
             stored[term.number] = term
-        if term.op in (OPAQUE, PRODUCT):
+        if term.op == OPAQUE or term.op in CALLS:
             stored.update((a.number, a) for a in term.args)
         elif term.op == GATHER and term.args[0].number in costly:
             stored[term.args[0].number] = term.args[0]
@@ -423,6 +468,7 @@ def first_stored(roots: Iterable[Term]) -> dict[int, Term]:
             stored[term.number] = term
         elif term.op == VIEW and term.detail[0] == "reshape":
             stored[term.args[0].number] = term.args[0]
+    stored.update((t.number, t) for t in _read_around_reductions(order, stored.keys()))
     stored.update((t.number, t) for t in _repeated(order, stored.keys()))
     return {n: t for n, t in stored.items() if not (t.in_memory or t.op in (CONSTANT, SIZE))}
 

@@ -400,6 +400,7 @@ class BodyOperation(Primitive):
     """An operation whose parameter is a body, and the rules that it was declared with."""
 
     rules: BodyPrimitive
+    materializes_tangents = False
 
 
 class BodyPrimitive:

@@ -11,14 +11,17 @@ the last that happens to a graph before it is compiled, since neither sweep has 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from numgrad.compiler.graph.graph import Graph, TracedNode, Value
 from numgrad.compiler.graph.keys import numbers_of
-from numgrad.core.kernel_derivatives import GradientOfKernel
-from numgrad.core.loop_kernels import KernelOperation
+
+if TYPE_CHECKING:
+    from numgrad.core.loop_kernels import KernelOperation
 
 
 def hand_over_states(graph: Graph, roots: Sequence[Value], *, asked: bool = True) -> int:
@@ -27,6 +30,11 @@ def hand_over_states(graph: Graph, roots: Sequence[Value], *, asked: bool = True
     ``roots`` are the values that are computed; ``asked`` says that whoever computes the calls
     computes the gradients as well. Returns the number of calls.
     """
+    if "numgrad.core.loop_kernels" not in sys.modules:  # fifty modules, half of a first call
+        return 0
+    from numgrad.core.kernel_derivatives import GradientOfKernel
+    from numgrad.core.loop_kernels import KernelOperation
+
     if not any(isinstance(node.op, GradientOfKernel) for node in graph.nodes):
         return 0
     needed = set(roots)
@@ -51,8 +59,7 @@ def hand_over_states(graph: Graph, roots: Sequence[Value], *, asked: bool = True
 
 def _split(call: TracedNode, gradients: Sequence[TracedNode], asked: bool) -> bool:
     """Make the nodes those of split mode, if the kernel has it."""
-    kernel = call.op
-    assert isinstance(kernel, KernelOperation)
+    kernel: KernelOperation = call.op  # pyright: ignore[reportAssignmentType]
     program = kernel.program(call.inputs)
     wanted = tuple(sorted({k for node in gradients for k in node.params["wanted"]}))
     names = tuple([program.names[k] for k in wanted])

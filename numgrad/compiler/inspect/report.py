@@ -1,11 +1,9 @@
-"""Reports of jitted functions, for people: what was compiled, why again, and what that cost."""
+"""Reports of jitted functions, for people: what was compiled, and why again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 
@@ -32,17 +30,19 @@ from numgrad.compiler.call import signature
 from numgrad.compiler.call.signature import CallLayout, Input
 from numgrad.compiler.call.source import CONTENT, IDENTITY, VALUE, Source
 from numgrad.compiler.graph.graph import CALL, TracedNode
+from numgrad.compiler.inspect.statistics import Statistics
 from numgrad.compiler.loops.loop_program import LoopProgram
 from numgrad.compiler.passes import Record
 from numgrad.compiler.run.program import KernelProgram
 from numgrad.compiler.run.specialise import Specialisation
 from numgrad.compiler.run.steps import KernelStep, Segment
+from numgrad.markup import Report
 
 WIDTH = 100
 Lines = Iterator[str]
 
 
-def report(name: str, specialisations: Sequence[Specialisation], statistics: Statistics) -> str:
+def report(name: str, specialisations: Sequence[Specialisation], statistics: Statistics) -> Report:
     """A text on all specialisations of a function."""
     s = statistics
     lines = [
@@ -59,7 +59,7 @@ def report(name: str, specialisations: Sequence[Specialisation], statistics: Sta
             if isinstance(program, KernelProgram):
                 lines += [f"  {phase}"] if len(programs) > 1 else []
                 lines += _indented(_of_program(program))
-    return "\n".join(lines)
+    return Report("\n".join(lines))
 
 
 def _indented(lines: Iterable[str]) -> Lines:
@@ -456,79 +456,3 @@ def _of_sizes(layout: CallLayout, arguments: signature.Arguments) -> str | None:
         if not eval(guard.text(lambda a: str(values[a]))):
             return f"it was made for {guard.text(lambda a: lengths[a][0])}"
     return None
-
-
-FUNCTIONS: WeakSet[Any] = WeakSet()
-"""Every jitted function that is alive."""
-
-
-@dataclass
-class Statistics:
-    """Counts of one jitted function.
-
-    Attributes
-    ----------
-    name
-        Its module and name.
-    calls
-        How often it was called, eager calls left out.
-    traces
-        How often its Python code ran to be traced.
-    compiles
-        How many kernels were made of it.
-    cache_hits
-        How many of these came from disk.
-    seconds
-        Time that tracing, and compiling kernels or loading them, took.
-    """
-
-    name: str
-    calls: int = 0
-    traces: int = 0
-    compiles: int = 0
-    cache_hits: int = 0
-    seconds: float = 0.0
-
-
-class StatisticsTable(tuple[Statistics, ...]):
-    """Statistics of several functions, shown as a table."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        if not self:
-            return "no jitted functions"
-        width = max(len(row.name) for row in self)
-        head = (
-            f"{'function':{width}} {'calls':>9} {'traces':>7} {'compiles':>9} {'hits':>5} {'s':>7}"
-        )
-        rows = [
-            f"{row.name:{width}} {row.calls:9} {row.traces:7} {row.compiles:9} "
-            f"{row.cache_hits:5} {row.seconds:7.2f}"
-            for row in self
-        ]
-        return "\n".join([head, *rows])
-
-
-def jit_stats() -> StatisticsTable:
-    """Counts of calls, traces and kernels of each jitted function so far.
-
-    Returns
-    -------
-    tuple of Statistics
-        One for each function that was called, in alphabetical order; shown as a table.
-
-    Examples
-    --------
-    >>> import numpy as np, numgrad as ng
-    >>> @ng.jit
-    ... def double(x):
-    ...     return 2 * x
-    >>> for n in (3, 4, 5):
-    ...     y = double(np.ones(n))
-    >>> stats = next(s for s in ng.jit_stats() if s.name.endswith("double"))
-    >>> stats.calls, stats.traces
-    (3, 1)
-    """
-    results = [function.statistics for function in list(FUNCTIONS)]
-    return StatisticsTable(sorted((s for s in results if s.calls), key=lambda s: s.name))

@@ -63,6 +63,12 @@ def is_zero(g: Any) -> bool:
     return g is None or state.ground.is_zero(g._array if isinstance(g, Tensor) else g)
 
 
+def nonzero(derivatives: Sequence[Any], metas: Sequence[Any]) -> list[int]:
+    """The numbers of those values whose derivatives may be other than zero."""
+    pairs = zip(derivatives, metas, strict=True)
+    return [k for k, (t, m) in enumerate(pairs) if has_derivatives(m) and not is_zero(t)]
+
+
 class Body:
     """A graph within a graph, and what its derivatives are made of.
 

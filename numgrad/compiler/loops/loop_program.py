@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,6 +43,8 @@ MANY = 32
 
 _MOST_FIXED = 8
 """Combinations for which a loop has kernels of their own."""
+_SHORT = 4
+"""Lengths of last axes, as of places in space, for which loops have kernels that unroll them."""
 _MOST_SIZES = 100
 """Combinations of shapes of operands that a loop remembers."""
 
@@ -115,6 +116,8 @@ class LoopProgram:
         optimize(self.graph)
         self.written = self._written()
         self.source = None if self.written is None else self.written.source
+        self._short = self._last_axes()
+        self._entries: dict[tuple[int, ...], Any] = {}
         self._fixed: dict[Any, LoopProgram] = {}
         if self.written is None and lengths is None:
             extracted = extract(graph, graph.inputs, graph.outputs)
@@ -263,21 +266,36 @@ class LoopProgram:
         """Call the kernel; says in which step it failed, or -1, and how many were made."""
         flat = [a if a.ndim else a.reshape(1) for a in (*operands, *made)]
         ended = np.array([-1, length])
-        self.entry(*flat, ended, length, int(reverse), *axes)
+        assert self.written is not None
+        given = dict(zip(self.written.lengths, axes, strict=True))
+        short = tuple([given[k] if given[k] <= _SHORT else 0 for k in self._short])
+        self.entry(short)(*flat, ended, length, int(reverse), *axes)
         if ended[0] >= 0:  # the operations one by one say what is wrong
             extracted = extract(self.graph, self.graph.inputs, self.graph.outputs)
             self.step = evaluate.compile_graph(with_lengths(extracted, self.body.axes))
         return ended
 
-    @cached_property
-    def entry(self) -> Any:
-        """The compiled kernel."""
-        written = self.written
-        assert written is not None
-        return compile_kernel(
-            "loop", written.source, written.signature,
-            externals=written.externals, functions=written.functions, lasting=False,
-        ).entry  # fmt: skip
+    def _last_axes(self) -> list[int]:
+        """Axes that the kernel takes the lengths of and that come last in some array."""
+        sizes = self.graph.sizes
+        arrays = [v for node in self.graph.nodes for v in node.outputs if len(v.shape) > 1]
+        last = {sizes.number(sizes.resolve(v.shape[-1])) for v in arrays}
+        return [k for k in self.written.lengths if k in last] if self.written else []
+
+    def entry(self, short: tuple[int, ...]) -> Any:
+        """The compiled kernel for lengths of ``_short`` axes; 0 stands for any other length."""
+        entry = self._entries.get(short)
+        if entry is None and len(self._entries) >= _MOST_FIXED and any(short):
+            return self.entry((0,) * len(short))
+        if entry is None:
+            written = self.written
+            assert written is not None
+            known = {f"n{k}": n for k, n in zip(self._short, short, strict=True) if n}
+            entry = self._entries[short] = compile_kernel(
+                "loop", written.source_for(known), written.signature,
+                externals=written.externals, functions=written.functions, lasting=False,
+            ).entry  # fmt: skip
+        return entry
 
     def _sizes_for(
         self, operands: Sequence[np.ndarray], known: dict[int, int]
@@ -325,19 +343,20 @@ class LoopProgram:
         names = [f"n{k}" for k in written.lengths]
         limit = f"limits.get(({''.join(name + ', ' for name in names)}), {FIRST})"
         again = "general(operands, lengths)"
-        steps, reverse = limit, "0"
+        reverse = str(int(node.params.get("reverse", False)))
         if body.until is not None:
-            lines += [f"if not o{body.until}[0]:", f"    return {again}"]
+            lines += [f"if not o{body.until}[0]:", f"    return {again}", f"steps = {limit}"]
         else:
-            reverse = str(int(node.params["reverse"]))
-            steps = sizes.text(node.params["length"], outer)
-            lines += [f"steps = {steps}", f"if steps > {limit}:", f"    return {again}"]
-            steps = "steps"
+            lines.append(f"steps = {sizes.text(node.params['length'], outer)}")
+            lines += [f"if steps > {limit}:", f"    return {again}"]
         lines += self._allocations(reverse == "1")
         watched = body.until is not None or self.fails
         if watched:
-            lines.append("ended = array([-1, 0])")
-        lines.append(f"entry({', '.join([*operands, *results, 'ended', steps, reverse, *names])})")
+            lines.append("ended = array([-1, steps])")
+        arguments = [*operands, *results, "ended", "steps", reverse, *names]
+        short = "".join(f"n{k} if n{k} <= {_SHORT} else 0, " for k in self._short)
+        lines.append(f"short = ({short})")
+        lines.append(f"(entries.get(short) or entry(short))({', '.join(arguments)})")
         if watched:
             lines += ["if ended[0] >= 0:", f"    return {again}"]
         if body.until is not None:
@@ -350,15 +369,9 @@ class LoopProgram:
         source = "\n".join([*head, *("    " + line for line in lines)]) + "\n"
         names = {
             "array": np.array, "empty": np.empty, "general": general, "limits": self._limits,
-            "ended": np.array([-1, 0]),
+            "ended": np.array([-1, 0]), "entries": self._entries, "entry": self.entry,
         }  # fmt: skip
         names |= {f"d{k}": v.dtype for k, v in enumerate(graph.outputs)}
-
-        def first(*arguments: Any) -> None:
-            names["entry"] = self.entry
-            self.entry(*arguments)
-
-        names["entry"] = first
         exec(compile(source, generated("call of a loop"), "exec"), names)
         return names["loop"]
 

@@ -26,6 +26,7 @@ from typing import Any
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.graph import BodyPrimitive, Graph, TracedNode, Value, has_derivatives
 from numgrad.compiler.graph.sizes import Size, Sizes
+from numgrad.compiler.loops.activity import useful_operands, varied_results
 from numgrad.compiler.loops.body import (
     LoopBody,
     carrying,
@@ -33,6 +34,7 @@ from numgrad.compiler.loops.body import (
     draws_before,
     fix_carry_dtypes,
     is_zero,
+    nonzero,
     without_invariants,
 )
 from numgrad.compiler.loops.loop_program import LoopProgram
@@ -182,19 +184,21 @@ class Scan(BodyPrimitive):
         c = body.carries
         _, xs, outside = body.parts(inputs)
         results, metas = body.results, body.metas
+        grads = [dense(x, output) for x, output in zip(g, y, strict=True)]
+        rows = range(c, len(results))
+        of_rows = [k for k in rows if has_derivatives(results[k]) and not is_zero(g[k])]
+        given = [k for k in range(c) if has_derivatives(results[k]) and not is_zero(g[k])]
+        if body.transposed:  # rows of second derivatives share a loop
+            given = [k for k in range(c) if has_derivatives(results[k])]
+        variables = useful_operands(body.graph, [*given, *of_rows], c)
+        if not variables:
+            return [None] * len(metas)
+        of_carry = [k for k in variables if k < c]
+        summed = [k for k in variables if k >= c + body.xs]
         if body.keeps:
             saved = y[len(y) - c :]
         else:
             saved = call(body.derived("keep", body.keeping)[0], inputs, params)[len(y) :]
-        grads = [dense(x, output) for x, output in zip(g, y, strict=True)]
-        rows = range(c, len(results))
-        of_rows = [k for k in rows if has_derivatives(results[k]) and not is_zero(g[k])]
-        given = [k for k in range(c) if not is_zero(g[k])]
-        if body.transposed:  # rows of second derivatives share a loop
-            given = list(range(c))
-        of_carry = _with_cotangents(body, [*given, *of_rows])
-        variables = [k for k, m in enumerate(metas) if has_derivatives(m)]
-        summed = [k for k in variables if k >= c + body.xs]
 
         def make() -> tuple[tuple[LoopBody, dict[int, list[tuple[int, int]]]], list[Any]]:
             whole, besides = _transposed(body, of_carry, of_rows, variables, summed)
@@ -224,8 +228,11 @@ class Scan(BodyPrimitive):
         """``([t c], [T t x], [t a], [c], [T x], [a]) -> [t c], [T t y]``."""
         body: LoopBody = params["body"]
         metas, results, c = body.metas, body.results, body.carries
-        moving = [k for k, m in enumerate(metas) if has_derivatives(m)]
-        moved = [k for k, m in enumerate(results) if has_derivatives(m)]
+        moving = nonzero(tangents, metas)
+        moved = varied_results(body.graph, moving, c)
+        if not moved:
+            return (None,) * len(results)
+        moving = sorted({*moving, *(k for k in moved if k < c)})
         numbers = [[k for k in group if k in moving] for group in body.parts(range(len(metas)))]
 
         def interleaved(values: Sequence[Any], along: Callable[[int], Any]) -> list[Any]:
@@ -249,7 +256,7 @@ class Scan(BodyPrimitive):
                 body.parts(metas)[:2], numbers[:2], strict=True))  # fmt: skip
             return LoopBody(graph, carries, xs), besides
 
-        forward, besides = body.derived("jvp", make)
+        forward, besides = body.derived(("jvp", tuple(moving)), make)
         operands = interleaved(inputs, lambda k: dense(tangents[k], inputs[k]))
         out = call(forward, [*operands, *besides], params)
         made = dict(zip([k for k in moved if k < c], out[c:], strict=False))
@@ -332,42 +339,6 @@ def call(
     lengths = body.lengths(like["body"].by_axis(like["lengths"]) if "lengths" in like else None)
     params = {"body": body, "length": like["length"], "lengths": lengths}
     return bind(scan, tuple(operands), {**params, "reverse": like["reverse"] is not turned})
-
-
-def _with_cotangents(body: LoopBody, given: Sequence[int]) -> list[int]:
-    """The carries whose cotangents may be other than zero, if those of the results ``given`` are.
-
-    Those of others would stay zero from the last step to the first (activity analysis: Hascoet,
-    Naumann, Pascual, "To be recorded" analysis in reverse-mode automatic differentiation, 2005).
-    """
-    graph, results, c = body.graph, body.results, body.carries
-    nonzero = set(given)
-    while True:
-        reached = _differentiated([graph.outputs[k] for k in nonzero])
-        more = nonzero.union(k for k, v in enumerate(graph.inputs[:c]) if v in reached)
-        if more == nonzero:
-            return [k for k in sorted(nonzero) if k < c and has_derivatives(results[k])]
-        nonzero = more
-
-
-def _differentiated(values: Sequence[Value]) -> set[Value]:
-    """The values by which these may have derivatives, and they themselves."""
-    known: set[Value] = set()
-    stack = list(values)
-    while stack:
-        value = stack.pop()
-        if value in known or not has_derivatives(value):
-            continue
-        known.add(value)
-        node = value.node
-        if node.name != "subgraph":
-            stack += node.inputs
-            continue
-        for branch in node.params["parts"]:
-            reached = _differentiated([branch.graph.outputs[value.number]])
-            pairs = zip(branch.graph.inputs, node.inputs, strict=True)
-            stack += [x for v, x in pairs if v in reached]
-    return known
 
 
 def _transposed(

@@ -20,7 +20,8 @@ import numpy as np
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.graph import BodyPrimitive, TracedNode, Value, has_derivatives
 from numgrad.compiler.graph.sizes import Sizes
-from numgrad.compiler.loops.body import Subgraph, dense, draws_before, is_zero
+from numgrad.compiler.loops.activity import useful_operands, varied_results
+from numgrad.compiler.loops.body import Subgraph, dense, draws_before, is_zero, nonzero
 from numgrad.compiler.run.steps import Run
 from numgrad.compiler.trace import tracer
 from numgrad.compiler.trace.arrays import TracedArray
@@ -59,7 +60,10 @@ class SubgraphPrimitive(BodyPrimitive):
         grads = [dense(x, part) for x, part in zip(g, y, strict=False)]
         results = [k for k, m in enumerate(parts[0].results) if has_derivatives(m)]
         outputs = [k for k in results if not is_zero(g[k])]
-        variables = [k for k, x in enumerate(inputs) if has_derivatives(x)]
+        reached = {k for branch in parts for k in useful_operands(branch.graph, outputs)}
+        if not reached:
+            return [None] * len(inputs)
+        variables = sorted(reached)
 
         def make(branch: Subgraph) -> tuple[Step, list[Meta]]:
             def step(values: Sequence[Tensor]) -> list[Any]:
@@ -80,8 +84,11 @@ class SubgraphPrimitive(BodyPrimitive):
         """``(None, [t a], n, [a]) -> [t y]``."""
         parts: Parts = params["parts"]
         results = parts[0].results
-        moving = [k for k, x in enumerate(inputs) if has_derivatives(x)]
-        moved = [k for k, m in enumerate(results) if has_derivatives(m)]
+        moving = nonzero(tangents, inputs)
+        reached = {k for branch in parts for k in varied_results(branch.graph, moving)}
+        if not reached:
+            return (None,) * len(results)
+        moved = sorted(reached)
 
         def make(branch: Subgraph) -> tuple[Step, list[Meta]]:
             def step(values: Sequence[Tensor]) -> list[Any]:

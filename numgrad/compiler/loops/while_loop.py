@@ -26,13 +26,15 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.codegen.nests.terms import Term, Terms
-from numgrad.compiler.graph.graph import BodyPrimitive, TracedNode, has_derivatives
+from numgrad.compiler.graph.graph import BodyPrimitive, TracedNode
 from numgrad.compiler.graph.sizes import Sizes
+from numgrad.compiler.loops.activity import varied_results
 from numgrad.compiler.loops.body import (
     LoopBody,
     Subgraph,
     dense,
     fix_carry_dtypes,
+    nonzero,
     without_invariants,
 )
 from numgrad.compiler.loops.loop_program import AdaptiveLoopProgram, WhileProgram
@@ -79,8 +81,11 @@ class While(BodyPrimitive):
         """``([t c], [t a], [c], [a]) -> [t c], None``, the loop with tangents in its carry."""
         body: LoopBody = params["body"]
         metas, c = body.metas, body.carries
-        moving = [k for k, m in enumerate(metas) if has_derivatives(m)]
-        moved = [k for k in moving if k < c]
+        given = nonzero(tangents, metas)
+        moved = varied_results(body.graph, given, c)
+        if not moved:
+            return (None,) * (c + 1)
+        moving = sorted({*given, *moved})
         fixed = [k for k in moving if k >= c]
 
         def make() -> tuple[LoopBody, list[Any]]:
@@ -101,7 +106,7 @@ class While(BodyPrimitive):
             graph, besides = body.trace(step, values)
             return LoopBody(graph, c + len(moved), 0, False, body.until), besides
 
-        forward, besides = body.derived("jvp", make)
+        forward, besides = body.derived(("jvp", tuple(moving)), make)
         t = {k: dense(tangents[k], inputs[k]) for k in moving}
         operands = [*inputs[:c], *(t[k] for k in moved), *inputs[c:], *(t[k] for k in fixed)]
         out = call(forward, [*operands, *besides], body.by_axis(params["lengths"]))

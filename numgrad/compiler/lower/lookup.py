@@ -16,7 +16,7 @@ from numgrad.codegen.nests.terms import GATHER, ONE, SCAN, SCATTER, Term, Terms,
 from numgrad.codegen.reduction_plan import identity
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.sizes import Size
-from numgrad.compiler.lower.lowering import Lowering, lowering, shape_of
+from numgrad.compiler.lower.lowering import Lowering, lowering, operands, shape_of
 
 
 def positions(terms: Terms, indices: Term, length: Length, *, wrap: bool = True) -> Term | None:
@@ -174,6 +174,18 @@ def _index_add(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     index = spread(terms, terms.reshape(index, (count(index.shape),)), axis, source.shape)
     added = scatter(terms, terms.cast(source, x.dtype), index, axis, 1, x.shape)
     return terms.map("add", (x, added), x.dtype)
+
+
+@lowering("bincount")
+def _bincount(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
+    bins, weights = operands(node, args, 2)
+    assert bins is not None
+    dtype, shape = node.outputs[0].dtype, shape_of(terms, node)
+    index = positions(terms, bins, shape[0], wrap=False)
+    if index is None:
+        return None
+    added = terms.constant(1, dtype) if weights is None else terms.cast(weights, dtype)
+    return scatter(terms, terms.broadcast(added, bins.shape), index, 0, 1, shape)
 
 
 @lowering("flat_positions")

@@ -9,22 +9,34 @@ Note [Matrices in loops]
 One operation without terms makes a loop run step by step, which takes some 50 us a step where a
 filter's own arithmetic takes one. So in loops small matrices are factored element by element: terms
 ``matrix``, whose detail names a method of ``Elimination``. Where eager code raises an error, as of
-a singular matrix, or takes another way, a check fails, and the steps are taken one by one.
+a singular matrix, or takes another way, a check fails, and the steps are taken one by one. Larger
+matrices, and stacks, are factored by kernels that the loop calls: ``kernels.matrices.loop_calls``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from numgrad.codegen.dtypes import BOOL
+from numgrad.codegen.dtypes import BOOL, INT64
 from numgrad.codegen.nests.block_products import ProductCode
-from numgrad.codegen.nests.polynomial import Length, value_of
+from numgrad.codegen.nests.polynomial import Length, add, multiply, value_of
 from numgrad.codegen.nests.small_arrays import INT32, MOST_ELEMENTS, extents
-from numgrad.codegen.nests.terms import FUSED, MATRIX, ONE, PRODUCT, VIEW, Term, Terms, count
+from numgrad.codegen.nests.terms import (
+    CALL,
+    FUSED,
+    MATRIX,
+    ONE,
+    PRODUCT,
+    VIEW,
+    LibraryCall,
+    Term,
+    Terms,
+    count,
+)
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.lower.lookup import require, where
 from numgrad.compiler.lower.lowering import Arithmetic, lowering
@@ -156,21 +168,23 @@ def _as_stored(x: Term) -> tuple[Term, bool]:
 
 Written = Callable[[Terms, TracedNode, list[Term], np.dtype], "list[Term] | Term"]
 
-MOST_ROWS = 8
-"""Rows of a small matrix, at most."""
+MOST_ROWS, MOST_CALLED = 8, 256
+"""Rows of a small matrix, and of one that steps call a kernel for, at most."""
 
 
-def _of_small(*names: str) -> Callable[[Written], Written]:
-    """Declare how real small matrices are written: Note [Matrices in loops]."""
+def _of_real(*names: str) -> Callable[[Written], Written]:
+    """Declare how real matrices are written in steps: Note [Matrices in loops]."""
 
     def declare(write: Written) -> Written:
         def read(terms: Terms, node: TracedNode, args: list[Term]) -> list[Term] | Term | None:
             dtype = node.outputs[0].dtype
             if dtype == BOOL:
                 dtype = args[0].dtype
-            if not terms.in_loop or dtype.kind != "f" or not all(map(_is_small, args)):
+            if not terms.in_loop or dtype.kind != "f":
                 return None
-            return write(terms, node, args, dtype)
+            if all(map(_is_small, args)) or _is_called(terms, args):
+                return write(terms, node, args, dtype)
+            return None
 
         lowering(*names)(read)
         return write
@@ -189,18 +203,59 @@ def _is_small(x: Term) -> bool:
     )
 
 
+def _is_called(terms: Terms, args: Sequence[Term]) -> bool:
+    """Whether a kernel is called for a stack of matrices and what belongs to each.
+
+    Small ones of a length that is not known are left: steps are compiled for each length.
+    """
+    batch, n = args[0].shape[:-2], args[0].shape[-1]
+    small = not batch and value_of(n) is None and terms.sizes.hint_of(n) <= MOST_ROWS
+    if small or terms.sizes.hint_of(n) > MOST_CALLED or len(args[0].shape) < 2:
+        return False
+    for x in args:
+        rank = 1 if x.dtype == INT32 or len(x.shape) == 1 else 2  # pivots, a vector
+        if x.shape[:-rank] != batch or all(length == ONE for length in x.shape):
+            return False
+    return True
+
+
+def _called(
+    terms: Terms, name: str, args: tuple[Term, ...], shape: tuple[Length, ...], *numbers: int
+) -> Term:
+    """The result of a kernel of ``kernels.matrices.loop_calls``, which ends in a matrix."""
+    a, dtype = args[0], args[-1].dtype
+    n, many = a.shape[-1], count(a.shape[:-2])
+    lengths = (many, n) if len(args) == 1 else (many, n, shape[-1])
+    work = multiply(multiply(many, n), multiply(n, shape[-1]))
+    call = LibraryCall(f"kernels.matrices.loop_calls:{name}", dtype, lengths, numbers, work)
+    return terms.make(CALL, args, dtype, call, shape)
+
+
 def _matrix(terms: Terms, like: Term, args: tuple[Term, ...], *detail: object) -> Term:
     """The result of a method of ``Elimination``, of the shape and dtype of a term."""
     return terms.make(MATRIX, args, like.dtype, detail, like.shape)
 
 
 def _factored(terms: Terms, a: Term) -> tuple[Term, Term]:
-    pivots = terms.make(MATRIX, (a,), INT32, ("pivots",), a.shape[:1])
-    return _matrix(terms, a, (a,), "factors"), pivots
+    if _is_small(a):
+        pivots = terms.make(MATRIX, (a,), INT32, ("pivots",), a.shape[:1])
+        return _matrix(terms, a, (a,), "factors"), pivots
+    batch, n = a.shape[:-2], a.shape[-1]
+    both = _called(terms, "factor_matrices", (a,), (*batch, add(n, ONE), n))
+    whole = [((), ONE)] * len(a.shape)
+    factors = terms.view("getitem", both, tuple(whole), a.shape)
+    last = terms.view("getitem", both, (*whole[:-2], (n,), whole[-1]), (*batch, n))
+    return factors, terms.cast(last, INT32)
 
 
 def _diagonal(terms: Terms, a: Term) -> Term:
-    return terms.view("diagonal", a, (0, 0, 1), a.shape[:1])
+    rank = len(a.shape)
+    return terms.view("diagonal", a, (0, rank - 2, rank - 1), a.shape[:-1])
+
+
+def _of_each(terms: Terms, kind: str, x: Term) -> Term:
+    """A reduction over what belongs to each matrix."""
+    return terms.reduce(kind, x, (len(x.shape) - 1,))
 
 
 def _require_pivots(terms: Terms, factors: Term) -> None:
@@ -212,7 +267,11 @@ def _require_pivots(terms: Terms, factors: Term) -> None:
 def _solution(terms: Terms, factors: Term, pivots: Term, b: Term, of_adjoint: bool = False) -> Term:
     """The solution of a system, for a vector or the columns of a matrix."""
     columns = terms.insert(b, (1,)) if len(b.shape) == 1 else b
-    x = _matrix(terms, columns, (factors, pivots, columns), "solution", of_adjoint)
+    args = factors, pivots, columns
+    if all(map(_is_small, args)):
+        x = _matrix(terms, columns, args, "solution", of_adjoint)
+    else:
+        x = _called(terms, "solve_factored", args, columns.shape, int(of_adjoint))
     return x if columns is b else terms.drop(x, (1,))
 
 
@@ -222,7 +281,7 @@ def _identity(terms: Terms, a: Term) -> Term:
     return terms.choose("triangle", (lower, zero), (0, False), a.shape)
 
 
-@_of_small("solve")
+@_of_real("solve")
 def _solve(terms: Terms, node: TracedNode, args: list[Term], dtype: np.dtype) -> list[Term]:
     a, b = (terms.cast(x, dtype) for x in args)
     factors, pivots = _factored(terms, a)
@@ -230,14 +289,14 @@ def _solve(terms: Terms, node: TracedNode, args: list[Term], dtype: np.dtype) ->
     return [_solution(terms, factors, pivots, b), factors, pivots]
 
 
-@_of_small("factored_solve")
+@_of_real("factored_solve")
 def _factored_solve(terms: Terms, node: TracedNode, args: list[Term], dtype: np.dtype) -> Term:
     _, factors, pivots, b = args
     factors, b = terms.cast(factors, dtype), terms.cast(b, dtype)
     return _solution(terms, factors, pivots, b, node.params["of_adjoint"])
 
 
-@_of_small("inv")
+@_of_real("inv")
 def _inv(terms: Terms, node: TracedNode, args: list[Term], dtype: np.dtype) -> Term:
     a = terms.cast(args[0], dtype)
     factors, pivots = _factored(terms, a)
@@ -245,66 +304,85 @@ def _inv(terms: Terms, node: TracedNode, args: list[Term], dtype: np.dtype) -> T
     return _solution(terms, factors, pivots, _identity(terms, a))
 
 
-@_of_small("det")
+@_of_real("det")
 def _det(terms: Terms, node: TracedNode, args: list[Term], dtype: np.dtype) -> Term:
     return _determinant(terms, *_factored(terms, terms.cast(args[0], dtype)))
 
 
 def _parity(terms: Terms, factors: Term, pivots: Term) -> Term:
-    return terms.make(MATRIX, (pivots,), factors.dtype, ("parity",))
+    dtype = factors.dtype
+    if _is_small(factors):
+        return terms.make(MATRIX, (pivots,), dtype, ("parity",))
+    places = terms.iota(pivots.shape, len(pivots.shape) - 1)
+    first = terms.map("subtract", (terms.cast(pivots, INT64), terms.constant(1, INT64)), INT64)
+    stays = terms.map("equal", (first, places), BOOL)
+    return _of_each(
+        terms, "prod", where(terms, stays, *[terms.constant(s, dtype) for s in (1.0, -1.0)])
+    )
 
 
 def _determinant(terms: Terms, factors: Term, pivots: Term) -> Term:
-    value = terms.reduce("prod", _diagonal(terms, factors), (0,))
+    value = _of_each(terms, "prod", _diagonal(terms, factors))
     return terms.map("multiply", (_parity(terms, factors, pivots), value), factors.dtype)
 
 
-@_of_small("sign_and_logarithm")
+@_of_real("sign_and_logarithm")
 def _slogdet(terms: Terms, node: TracedNode, args: list[Term], dtype: np.dtype) -> list[Term]:
     factors, pivots = _factored(terms, terms.cast(args[0], dtype))
     do, d = Arithmetic(terms, dtype), _diagonal(terms, factors)
     sizes = do("absolute", d)
     none = terms.map("equal", (sizes, do.of(0.0)), BOOL)
     signs = where(terms, none, do.of(0.0), do("divide", d, sizes))
-    sign = do("multiply", _parity(terms, factors, pivots), terms.reduce("prod", signs, (0,)))
-    return [sign, terms.reduce("sum", do("log", sizes), (0,)), factors, pivots]
+    sign = do("multiply", _parity(terms, factors, pivots), _of_each(terms, "prod", signs))
+    return [sign, _of_each(terms, "sum", do("log", sizes)), factors, pivots]
 
 
 def _require_regular(terms: Terms, factors: Term) -> None:
     """Let eager code take its other way where a matrix is nearly singular."""
     do = Arithmetic(terms, factors.dtype)
     sizes = do("absolute", _diagonal(terms, factors))
-    least, most = (terms.reduce(kind, sizes, (0,)) for kind in ("min", "max"))
+    least, most = (_of_each(terms, kind, sizes) for kind in ("min", "max"))
     bound = do("multiply", most, float(np.sqrt(np.finfo(factors.dtype).eps)))
     require(terms, terms.map("greater", (least, bound), BOOL))
 
 
-@_of_small("adjugate")
+@_of_real("adjugate")
 def _adjugate(terms: Terms, node: TracedNode, args: list[Term], dtype: np.dtype) -> Term:
     a = terms.cast(args[0], dtype)
     factors, pivots = _factored(terms, a)
     _require_regular(terms, factors)
     inverse = _solution(terms, factors, pivots, _identity(terms, a))
-    return terms.map("multiply", (_determinant(terms, factors, pivots), inverse), dtype)
+    rank = len(a.shape)
+    value = terms.insert(_determinant(terms, factors, pivots), (rank - 2, rank - 1))
+    return terms.map("multiply", (value, inverse), dtype)
 
 
-@_of_small("solve_triangle")
+@_of_real("solve_triangle")
 def _solve_triangle(terms: Terms, node: TracedNode, args: list[Term], dtype: np.dtype) -> Term:
     a, b = (terms.cast(x, dtype) for x in args)
     flags = [bool(node.params[k]) for k in ("lower", "of_adjoint", "unit")]
-    return _matrix(terms, b, (a, b), "triangle", *flags)
+    if _is_small(a) and _is_small(b):
+        return _matrix(terms, b, (a, b), "triangle", *flags)
+    columns = terms.insert(b, (1,)) if len(b.shape) == 1 else b
+    form = sum(flag << bit for bit, flag in enumerate(flags))
+    x = _called(terms, "solve_triangle", (a, columns), columns.shape, form)
+    return x if columns is b else terms.drop(x, (1,))
 
 
-@_of_small("check_diagonal")
+@_of_real("check_diagonal")
 def _check_diagonal(terms: Terms, node: TracedNode, args: list[Term], dtype: np.dtype) -> Term:
     _require_pivots(terms, args[0])
     return terms.constant(False, BOOL)
 
 
-@_of_small("cholesky")
+@_of_real("cholesky")
 def _cholesky(terms: Terms, node: TracedNode, args: list[Term], dtype: np.dtype) -> Term:
     a, upper = terms.cast(args[0], dtype), node.params["upper"]
-    factor = _matrix(terms, a, (swapped(terms, a) if upper else a,), "lower")
+    lower = swapped(terms, a) if upper else a
+    if _is_small(a):
+        factor = _matrix(terms, a, (lower,), "lower")
+    else:
+        factor = _called(terms, "cholesky_factors", (lower,), a.shape)
     zero = terms.constant(0.0, dtype)
     require(terms, terms.map("greater", (_diagonal(terms, factor), zero), BOOL))
     return swapped(terms, factor) if upper else factor

@@ -141,14 +141,18 @@ class DispatchWriter:
             yield f"[*{name}] == {self._hold(list(keys))}" if keys else f"not {name}"
         elif container is SEQUENCE:
             yield f"_len({name}) == {len(parts)}"
-        elif container.fields is None:
+        elif container.fields is None or keys is not None:
             split, walrus = self._let(f"{self._hold(container.split)}({name})")
             yield f"{walrus}[0] == {self._hold(keys)}"
             name = f"{split}[1]"
             yield f"_len({name}) == {len(parts)}"
         for number, item in enumerate(parts):
-            key = f"[{self._key(keys[number])}]" if container is MAPPING else None
-            inner = f"{name}{key or container.path(keys, number)}"
+            if container is MAPPING and keys is not None:
+                inner = f"{name}[{self._key(keys[number])}]"
+            elif keys is not None:
+                inner = f"{name}[{number}]"
+            else:
+                inner = f"{name}{container.path(keys, number)}"
             yield from self._of_nesting(item, inner, leaves, numbers)
 
     def _of_leaf(self, leaf: signature.Leaf, text: str, number: int | None) -> Iterator[str]:

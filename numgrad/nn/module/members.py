@@ -504,7 +504,7 @@ def _converted(tensor: Tensor, dtype: np.dtype) -> Tensor:
     if array.dtype.kind == "c" and dtype.kind != "c":
         warn(
             f"conversion of a module from {array.dtype} to {dtype} drops the imaginary parts of "
-            "its parameters"
+            "its parameters; convert to a complex dtype to keep them"
         )
         array = np.real(array)
     return Tensor(array.astype(dtype), tensor.requires_grad and dtype.kind in "fc")

@@ -49,6 +49,7 @@ def _complex(dtype: np.dtype) -> np.dtype:
 
 
 @primitive(
+    lowering="numgrad.compiler.lower.library_calls",
     internal=True,
     linear=True,
     method=False,
@@ -83,6 +84,7 @@ fourier.batch(along_axes)
 
 
 @primitive(
+    lowering="numgrad.compiler.lower.library_calls",
     internal=True,
     linear=True,
     real_only=True,
@@ -140,6 +142,7 @@ half_spectrum.batch(along_axes)
 
 
 @primitive(
+    lowering="numgrad.compiler.lower.library_calls",
     internal=True,
     linear=True,
     method=False,

@@ -22,7 +22,7 @@ import numpy as np
 import numgrad as ng
 from numgrad.codegen.adjoint.compiled import Text
 from numgrad.codegen.intrinsics import grow, growing
-from numgrad.errors import NumgradError
+from numgrad.errors import NumgradError, NumgradRuntimeError
 
 COMPILED = Text.entry
 
@@ -115,7 +115,8 @@ def main(arguments: list[str]) -> int:
                 told = judged(program, given.modes, given.transforms, seen)
             word = "right" if told else "near a tie"
         except Exception as error:
-            word = "refused" if isinstance(error, NumgradError) else "wrong"
+            is_ours = isinstance(error, NumgradRuntimeError) or not isinstance(error, NumgradError)
+            word = "wrong" if is_ours else "refused"
             print(f"\n==== seed {seed}, {word}: {type(error).__name__}: {str(error)[:600]}")
             print("" if program is None else program.text, flush=True)
         seen[word] += 1

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.errors import NumgradError, NumgradKernelError, NumgradTypeError, NumgradValueError
+from numgrad.errors import (
+    NumgradError,
+    NumgradKernelError,
+    NumgradRuntimeError,
+    NumgradTypeError,
+    NumgradValueError,
+)
 from tests.codegen.adjoint.plain import plainly
 
 X = np.array([0.5, 1.5, 2.5])
@@ -133,3 +139,14 @@ def test_arguments_that_do_not_exist(arguments, options):
     kernel = ng.kernel(function("return x[0] * a * n", head="def f(x, a, n):"))
     with pytest.raises(NumgradError, match="x, a, n"):
         kernel(X, *arguments, **options)
+
+
+def test_programs_that_are_written_wrongly_are_a_fault_of_numgrad():
+    """Neither compiling them nor reading them again blames the user's text."""
+    kernel = ng.kernel(function("return x * 2.0"))
+    program = kernel.program(kernel.arrays((X,)))
+    text = program.forward
+    text.plain = text.plain.replace("= x[", "= missing[")
+    for use in (lambda: text.entry, lambda: program.read_text(text)):
+        with pytest.raises(NumgradRuntimeError, match=r"fault of numgrad.*report it"):
+            use()

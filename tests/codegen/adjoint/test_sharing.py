@@ -14,7 +14,9 @@ X = np.array([0.7, 1.3, -0.4, 2.1])
 DRAWN = 2000
 RENAMES = ["{a} = {b}", "{a} = {b} + 0.1 * {c}", "{a}, {b} = {b}, {a}", "{a}, {b} = {b}, {c} - {a}",
            "{a} = 0.5 * {a} + 1.0", "{a} = {b}.copy()", "{a} = np.zeros(4)", "{a}, {b} = {c}, {a}",
-           "{a} = {b}.reshape(4)", "{a} = {b}[::-1]"]  # fmt: skip
+           "{a} = {b}.reshape(4)", "{a} = {b}[::-1]", "{a} = +np.array({b}[::-1])",
+           "{a} = np.asarray({b}.reshape((2, 2))).ravel()",
+           "{a} = {b}.reshape((2, 2)).copy().reshape(4)"]  # fmt: skip
 STORES = ["{a}[1] = 0.3 * {b}[0]", "{a}[:] = {b} * 0.9", "{a} += 0.1 * {b}", "{a}[t % 4] += 0.2",
           "{a}[2:] = {b}[:2].copy()"]  # fmt: skip
 
@@ -84,6 +86,15 @@ for t in range(n):
     "one of Clenshaw": "for t in range(n): u, v = 0.3 * t + 2 * x * u - v, u",
     "leapfrog": "for t in range(n):\n    new = 2 * v - u + 0.1 * w\n    u = v\n    v = new",
     "one of Viterbi": "for t in range(n): u = np.max(u[:, None] + np.outer(v, w), axis=0) + w[t]",
+    "copies": """
+for t in range(n):
+    v[0] = 0.3 * u[1]
+    u = v.copy()
+    w = np.array(u.reshape((2, 2))).ravel()
+    v[1] = 0.2 + w[0]
+    u[2] = +v[1]
+""",
+    "a copy in another shape": "w = u.reshape((2, 2)).copy()\nw[0, 0] = 5.0\nw = w.ravel()",
     "turns and something else": "for t in range(n):\n    u, v = v, u\n    u = u + 0.5 * v",
 }
 
@@ -96,6 +107,9 @@ def test_values_and_gradients(name, tmp_path):
 REFUSED = {
     "the argument itself at first": "for t in range(n):\n    x[0] += 1.0\n    x = x + u",
     "perhaps the argument": "for t in range(n): x = x + u\nx[0] = 7.0",
+    "twice in another shape": "if n > 1: u = v.reshape((2, 2)).reshape(4)\nv[0] = 7.0",
+    "an array of its dtype": "if n > 1: u = np.asarray(v, np.float64)\nv[0] = 7.0",
+    "another shape in turns": "u = w.reshape(4)\nfor t in range(n):\n    w += v\n    v = u",
     "perhaps the other name": "w = u\nif n > 1: w = w + v\nw[0] = 7.0",
     "a new array by two names": """
 for t in range(n):

@@ -1,6 +1,7 @@
 """Loops whose derivatives are easily wrong, against exact derivatives of the plain function."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ import pytest
 import numgrad as ng
 from tests.codegen.adjoint import hyperdual
 from tests.codegen.adjoint.judge import judge
+from tests.codegen.adjoint.modes import every_mode
+from tests.codegen.adjoint.plain import plainly
 
 RNG = np.random.default_rng(5)
 X, Y, Z = RNG.normal(size=6), RNG.normal(size=6), RNG.normal(size=(4, 5))
@@ -30,6 +33,45 @@ def check(function, *arguments, writes=(), tolerance=1e-9, kernel=None, second=T
     kernel = ng.kernel(function, writes=writes) if kernel is None else kernel
     judge(kernel, truth, directions, arguments, tolerance=tolerance, second=second)
     return truth
+
+
+# arrays that iterations make
+
+
+def steps_of(made, branch):
+    """Steps in time, each with an array of its own that a branch reads."""
+    text = f"""
+def steps(u, dt, c):
+    for _ in range(2):
+        {made}
+        for i in range(len(u)):
+            {branch}
+            u[i] += dt * f
+"""
+    space: dict[str, Any] = {"np": np}
+    exec(text, space)
+    space["steps"].__kernel_text__ = text.strip()
+    return space["steps"]
+
+
+@pytest.mark.parametrize(
+    ("made", "branch"),
+    [
+        ("o = u * 1.0", "f = o[i] if i > 1 else 0.0"),
+        ("o = u.copy(); o = o * 2.0", "f = o[i] * (o[i] - o[i - 1]) if c[i] > 0 else o[i]"),
+        (
+            "o = np.zeros(len(u)); o[:] = u * 1.0",
+            "f = c[i] * (o[i] - o[i - 1]) if c[i] > 0 else c[i] * (o[(i + 1) % len(u)] - o[i])",
+        ),
+    ],
+)
+def test_branches_read_an_array_that_each_step_makes(made, branch):
+    """The backward sweep makes it again before it computes what the branch gave."""
+    function = steps_of(made, branch)
+    arguments = X, 0.3, Y
+    with plainly():
+        truth = check(function, *arguments, writes=("u",))
+        every_mode(function, ("u",), truth, arguments, (Y, 0.2, X))
 
 
 # what is carried

@@ -60,6 +60,7 @@ class Writer(ExpressionWriter):
             (3, lambda: self.count(scope)),
             (0 if self.parallel or depth > 1 else 2, lambda: self.swap_arrays(scope)),
             (0 if self.parallel else 2, lambda: self.rows(scope, depth)),
+            (0 if self.parallel or depth > 1 else 4, lambda: self.steps(scope, depth)),
             (0 if self.parallel else 1, lambda: self.in_place_helper(scope)),
             (0 if self.parallel else 4, lambda: self.chosen(scope)),
             (0 if self.parallel else 3, lambda: self.reduced(scope)),
@@ -551,6 +552,39 @@ class Writer(ExpressionWriter):
             f"    {old}, {new} = {new}, {old}",
             f"{self.target(scope)} += 0.5 * {old}[{self.random.choice(['m - 1', '1', '-1'])}]",
         ]
+
+    def steps(self, scope: Scope, depth: int) -> list[str] | None:
+        """Steps in time, each with an array of its own that branches read."""
+        arrays = [a for a in self.writable(scope) if (a.kind, a.lengths) == ("real", ("n",))]
+        if not arrays:
+            return None
+        state = self.random.choice(arrays)
+        self.written.add(state.root)
+        made, i, t = self.name("local"), self.name("i"), self.name("t")
+        form = self.random.choice(["{} * 1.0", "{}.copy()", "0.5 * {} * {}", "np.sin({})"])
+        lines = [f"{made} = {form.format(*[state.name] * 2)}"]
+        if self.chance(0.3):
+            lines = [f"{made} = np.zeros(n)", f"for {i} in range(n):",
+                     f"    {made}[{i}] = 0.9 * {state.name}[{i}]"]  # fmt: skip
+        own = scope.inner()
+        own.arrays.append(Array(made, ("n",), "real", made, home=id(own.arrays)))
+        if self.chance(0.5):
+            lines += self.block(own, depth + 1, loop=False, most=2)
+        inner = own.inner(indices=[*own.indices, Index(i, "n")])
+        value, other = f"{made}[{i}]", f"({made}[{i}] - {made}[{i} - 1])"
+        one, two = self.random.sample(
+            [value, other, f"0.4 * {value} * {other}", "0.2", self.bounded(inner, 1)], 2
+        )
+        condition = self.condition(inner)
+        branch = [f"if {condition}:", f"    {t} = {one}", "else:", f"    {t} = {two}"]
+        if self.chance(0.5):
+            branch = [f"{t} = {one} if {condition} else {two}"]
+        rate = self.random.choice(["0.3", *scope.reals])
+        update = self.random.choice(
+            [f"+= {rate} * {t}", f"= math.sin({rate} * {t})", f"-= 0.3 * {t}"]
+        )
+        lines += [f"for {i} in range(n):", *indented([*branch, f"{state.name}[{i}] {update}"])]
+        return [f"for {self.name('step')} in range({self.random.choice('23')}):", *indented(lines)]
 
     def in_place_helper(self, scope: Scope) -> list[str] | None:
         arrays = [a for a in self.writable(scope) if a.kind == "real"]

@@ -19,11 +19,13 @@ from numgrad.operations.assembling import (
     trim_zeros,
 )
 from numgrad.operations.calculus import (
+    cumulative_simpson,
     cumulative_trapezoid,
     ediff1d,
     gradient,
     interp,
     piecewise_linear,
+    romb,
     simpson,
     trapezoid,
     unwrap,
@@ -746,6 +748,13 @@ CALLS |= {
         (((3, 2), (3,)), lambda y, x, op=op: op(y, _ascending(x), axis=0)),
     ]
     for op in (trapezoid, cumulative_trapezoid, simpson)
+}
+CALLS |= {
+    cumulative_simpson: [
+        (((2, 4),), lambda y: cumulative_simpson(y, dx=0.5)),
+        (((3, 2), (3,)), lambda y, x: cumulative_simpson(y, x=_ascending(x), axis=0)),
+    ],
+    romb: [(((2, 5),), lambda y: romb(y, dx=0.5)), (((3, 2),), lambda y: romb(y, axis=0))],
 }
 CALLS |= {
     op: [(((2, 3),), lambda x, op=op: op(x, axis=1))]
