@@ -1,6 +1,7 @@
 """The documentation site: formulas, pages, equivalents, and the built pages in a browser."""
 
 import importlib
+import inspect
 import json
 import os
 import re
@@ -13,6 +14,7 @@ from threading import Thread
 
 import pytest
 
+import numgrad
 from tests.test_public_names import MODULES, NAMES
 
 SOURCES = Path(__file__).parent.parent / "notebooks"
@@ -104,6 +106,14 @@ def test_pages_say_how_they_were_tested():
         assert files
         last = name.rpartition(".")[2]
         assert all(f".{last}" in (SOURCES.parent / f).read_text(encoding="utf-8") for f in files)
+
+
+def test_pages_say_the_form_under_jit():
+    pages = reference_pages()
+    assert ".. rubric:: Under ng.jit" in pages["reference/numgrad.nn.Linear.rst"]
+    assert ".. rubric:: Under ng.jit" in pages["reference/numgrad.stats.norm.rst"]
+    assert ".. rubric:: Under ng.jit" not in pages["reference/numgrad.exp.rst"]
+    assert "Under ``ng.jit``" in inspect.getdoc(numgrad.exp)
 
 
 def test_versions_to_switch_to():

@@ -33,6 +33,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", write_pages)
     # before the docstring's sections are read
     app.connect("autodoc-process-docstring", reference.typeset, priority=100)
-    app.connect("autodoc-skip-member", reference.is_left_out)
     gallery.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -12,6 +12,7 @@ from typing import Any
 
 from _site.formulas import latex
 from _site.testing import tested
+from numgrad.core.op import Op
 
 MODULES = {
     "numgrad": "Functions, operations, transforms, loops, solvers",
@@ -55,6 +56,13 @@ MODULES = {
 }
 """Public modules in the order of the reference, by what is in them."""
 
+TRACED = ("numgrad.nn", "numgrad.nn.functional", "numgrad.stats")
+"""Modules of what is composed of operations; an operation's docstring says its own form."""
+
+_TRACED = (
+    "It is traced through: the operations that it consists of are compiled with what calls it, and "
+    "where it looks at a number of an argument, tracing raises and names the line."
+)
 _doc = functools.cache(inspect.getdoc)  # which reads sources for gradient formulas
 _EQUIVALENTS = json.loads(Path(__file__).with_name("equivalents.json").read_text())
 _STANDS_FOR = re.compile(r"Means what ``([\w.]+)`` does")
@@ -100,14 +108,6 @@ def typeset(app: Any, what: str, name: str, value: Any, options: Any, lines: lis
             written.append("")  # ends the code of a formula
         written += _gradient_line(line)
     lines[begin:end] = [*written, ""]
-
-
-def is_left_out(
-    app: Any, what: str, name: str, value: Any, skip: bool, options: Any
-) -> bool | None:
-    """Whether a member of a class is another library's, whose documentation is elsewhere."""
-    home = getattr(value, "__module__", None) or ""
-    return True if home.partition(".")[0] == "sklearn" else None
 
 
 def _gradient_line(line: str) -> list[str]:
@@ -157,6 +157,8 @@ def _page(page: str, value: Any, first: str) -> str:
         lines += [f".. autofunction:: {page}"]
     else:
         lines += [f".. autodata:: {page}"]
+    if page.rpartition(".")[0] in TRACED and not isinstance(value, Op):
+        lines += ["", ".. rubric:: Under ng.jit", "", _TRACED]
     elsewhere = [*tested(page, value), "", *_elsewhere(page, value)]
     return "\n".join([*lines, "", *elsewhere, ""])
 

@@ -184,18 +184,10 @@ COMMON = """model
     method, tol, jit
         As for ``ng.minimize``.
     max_iter
-        Iterations at most; a ``ConvergenceWarning`` says that they were not enough.
-
-    Attributes
-    ----------
-    parameters_
-        The parameters that were found, nested as the start.
-    loss_
-        The mean loss with the penalty.
-    n_iter_
-        Iterations.
-    n_features_in_, feature_names_in_
-        As in scikit-learn."""
+        Iterations at most; a ``ConvergenceWarning`` says that they were not enough."""
+NOTES = """``fit`` sets ``parameters_``, nested as the start, ``loss_``, the mean loss with the
+    penalty, and ``n_iter_``; as everywhere in scikit-learn also ``n_features_in_`` and
+    ``feature_names_in_``."""
 
 
 class Regressor(RegressorMixin, _Estimator):
@@ -217,6 +209,10 @@ class Regressor(RegressorMixin, _Estimator):
         By ``fit``, if a model has no parameters to start from.
     NumgradValueError
         By ``fit``, if there is no such loss, it has no value for a ``y``, or shapes do not fit.
+
+    Notes
+    -----
+    {notes}
 
     Examples
     --------
@@ -277,9 +273,6 @@ class Classifier(ClassifierMixin, _Estimator):
     ----------
     {common}
 
-    classes_
-        The classes.
-
     Raises
     ------
     NumgradRuntimeError
@@ -288,6 +281,10 @@ class Classifier(ClassifierMixin, _Estimator):
         By ``fit``, if a model has no parameters to start from.
     NumgradValueError
         By ``fit``, if there is one class, or shapes do not fit.
+
+    Notes
+    -----
+    {notes}
 
     Examples
     --------
@@ -361,4 +358,5 @@ for _kind, _loss in (
         "default the\n        negative log likelihood.",
     ),
 ):
-    _kind.__doc__ = (_kind.__doc__ or "").replace("{common}", COMMON.replace("{loss}", _loss))
+    _text = (_kind.__doc__ or "").replace("{common}", COMMON.replace("{loss}", _loss))
+    _kind.__doc__ = _text.replace("{notes}", NOTES)

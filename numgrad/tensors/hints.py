@@ -299,6 +299,6 @@ def _instead(home: str, name: str) -> str | None:
         return "write it with .to_numpy() of frames and columns"
     if home == "xarray":
         return "computing with its .data, which is the Tensor, keeps gradients"
-    if home.startswith("matplotlib"):
-        return ""  # pictures have no gradients: there is nothing else to write
+    if home.startswith(("matplotlib", "sklearn")):
+        return ""  # pictures and estimators have no gradients: there is nothing else to write
     return hint(home, name)

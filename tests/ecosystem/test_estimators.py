@@ -93,7 +93,7 @@ def test_in_a_pipeline_and_a_search():
     from sklearn.preprocessing import StandardScaler
 
     rings = np.digitize(np.sum(X**2, axis=1), [1.5, 4.0])
-    model = ng.ecosystem.Classifier(network, weights_of_network, alpha=1e-3, max_iter=40)
+    model = ng.ecosystem.Classifier(network, weights_of_network, alpha=1e-3, max_iter=15)
     pipeline = make_pipeline(StandardScaler(), model)
     search = GridSearchCV(pipeline, {"classifier__alpha": [1e-3, 10.0]}, cv=2, n_jobs=1)
     search.fit(X, rings)
