@@ -1,20 +1,17 @@
-"""``scipy.LowLevelCallable`` of native functions."""
+"""``scipy.LowLevelCallable`` of native functions; ``native`` is a ``NativeFunction``."""
 
 from __future__ import annotations
 
 import ctypes
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from numgrad.codegen.c_entry import adapter, load_entry, number_parts
 from numgrad.codegen.nests.polynomial import evaluate
 from numgrad.errors import NumgradTypeError, NumgradValueError
-
-if TYPE_CHECKING:
-    from numgrad.compiler.native.function import NativeFunction
 
 _NAN = "0x7FF8000000000000"
 _INTEGRANDS = {
@@ -30,7 +27,7 @@ _INTEGRANDS = {
 _FILTER = "int(double*,intptr_t,double*,void*)"
 
 
-def low_level_function(native: NativeFunction, signature: str, rest: Sequence[Any]) -> Any:
+def low_level_function(native: Any, signature: str, rest: Sequence[Any]) -> Any:
     """The function as a ``scipy.LowLevelCallable`` of a signature."""
     from scipy import LowLevelCallable
 
@@ -55,16 +52,14 @@ def _refuse(reason: str) -> NumgradTypeError:
     return NumgradTypeError(f"low_level_callable: {reason}")
 
 
-def _check_result(native: NativeFunction) -> None:
+def _check_result(native: Any) -> None:
     (output, *more) = native.outputs or [None]
     if output is None or more or output.shape is not None or output.dtype != np.float64:
         listed = ", ".join(f"{o.path} of {o.dtype}" for o in native.outputs) or "nothing"
         raise _refuse(f"a callback returns one float64 number, the function {listed}")
 
 
-def _integrand(
-    native: NativeFunction, form: str, rest: Sequence[Any]
-) -> tuple[str, tuple[str, ...]]:
+def _integrand(native: Any, form: str, rest: Sequence[Any]) -> tuple[str, tuple[str, ...]]:
     """The text of an integrand, whose first inputs are what is integrated over."""
     _check_result(native)
     parameters, kinds = _INTEGRANDS[form]
@@ -95,7 +90,7 @@ def _integrand(
     return _adapter(native, lines, f"define double @native({parameters}) {{", end), kinds
 
 
-def _filter(native: NativeFunction, rest: Sequence[Any]) -> tuple[str, tuple[str, ...]]:
+def _filter(native: Any, rest: Sequence[Any]) -> tuple[str, tuple[str, ...]]:
     """The text of a filter, whose first input is the array of a window."""
     _check_result(native)
     port = native.inputs[0]
@@ -129,7 +124,7 @@ def _memory() -> list[str]:
     return ["  %_value = alloca double"]
 
 
-def _constants(native: NativeFunction, first: int, rest: Sequence[Any]) -> list[str]:
+def _constants(native: Any, first: int, rest: Sequence[Any]) -> list[str]:
     """Lines that make the arguments for inputs from ``first`` on, of given values."""
     lines = []
     lengths = dict(native.fixed_lengths)
@@ -156,7 +151,7 @@ def _constants(native: NativeFunction, first: int, rest: Sequence[Any]) -> list[
     return lines
 
 
-def _adapter(native: NativeFunction, lines: list[str], head: str, end: Sequence[str]) -> str:
+def _adapter(native: Any, lines: list[str], head: str, end: Sequence[str]) -> str:
     (output,) = native.outputs
     lines = [*lines, f"  %{output.name} = getelementptr i8, ptr %_value, i64 0"]
     return adapter(native.address, native.arguments, lines, head, end)
