@@ -85,6 +85,9 @@ axes.plot(time, counts, ".", label="counts")
 axes.plot(time, expected, label="fit")  # a Tensor
 axes.set_xlabel("time")
 axes.legend()
+plt.show()
+
+# %%
 try:
     axes.plot(time, expected.requires_grad_())
 except ng.NumgradRuntimeError as error:

@@ -34,6 +34,7 @@ MODULES = {
     "numgrad.signal": "Signals",
     "numgrad.ndimage": "Images",
     "numgrad.sparse": "Sparse matrices",
+    "numgrad.spatial.distance": "Distances",
     "numgrad.random": "Random numbers",
     "numgrad.autograd": "Gradients of what was recorded",
     "numgrad.autograd.forward_ad": "Forward mode",

@@ -17,6 +17,7 @@ import operator
 import random
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import mpmath
@@ -78,8 +79,7 @@ def emulating(
     sizes = {"TASK": task, "LANES": lanes, "SHORT": short, "MOST_UNROLLED": unrolled}
     sizes |= {"PIECE": piece, "SHORTEST": shortest, "LEAST": least}
     changes = [(_module(name), "compile_graph", emulated) for name in COMPILING]
-    entry = property(lambda self: functools.partial(run_loop, self.written))
-    changes.append((_module("loops.loop_program").LoopProgram, "entry", entry))
+    changes.append((_module("loops.loop_program").LoopProgram, "entry", _loop_entry))
     for name in CUTTING:
         module = importlib.import_module(f"numgrad.codegen.nests.{name}")
         changes += [(module, key, value) for key, value in sizes.items() if hasattr(module, key)]
@@ -129,6 +129,12 @@ def run_kernel(written: Written, parallel: bool, *given: Any) -> None:
         raise EmulationError(f"lengths {lengths}")
     text = written.source(parallel=parallel)
     _run(memory, text, written.emitter.namespace, *given[: len(terms)], *scalars, *lengths)
+
+
+def _loop_entry(self: Any, short: tuple[int, ...]) -> Any:
+    """The emulated kernel of a loop for such lengths of its short axes."""
+    known = {f"n{k}": n for k, n in zip(self._short, short, strict=True) if n}
+    return functools.partial(run_loop, replace(self.written, source=self.written.source_for(known)))
 
 
 def run_loop(kernel: LoopKernel, *given: Any) -> None:
