@@ -83,6 +83,11 @@ def test_one_parameter_bounds_and_what_data_do_not_limit():
     assert high == np.inf
 
 
+def test_exact_data_leave_no_interval():
+    fit = ng.curve_fit(decay, X, decay(X, 2.0, 0.7, 0.3))
+    np.testing.assert_allclose(fit.profile("rate"), [0.7, 0.7], rtol=1e-9)
+
+
 def test_profiles_of_tied_fits_and_of_residuals():
     fit = ng.curve_fit(decay, X, Y, fixed={"offset": 0.3}, tie={"rate": "0.35 * amplitude"})
     rows = fit.profile()
