@@ -78,13 +78,16 @@ print({name: round(float(value), 4) for name, value in best.items()}, result.nfe
 # Tensors are drawn as arrays are. One that requires grad is not, since the picture would have no
 # gradient: the error says so, and `.detach()` is the remedy.
 
-# %%
+# %% tags=["gallery"]
 expected = rate({name: ng.tensor(value) for name, value in best.items()}, time)
 figure, axes = plt.subplots(figsize=(6, 3.2), layout="constrained")
 axes.plot(time, counts, ".", label="counts")
 axes.plot(time, expected, label="fit")  # a Tensor
 axes.set_xlabel("time")
 axes.legend()
+plt.show()
+
+# %%
 try:
     axes.plot(time, expected.requires_grad_())
 except ng.NumgradRuntimeError as error:

@@ -26,7 +26,8 @@ from numgrad.core.primitive import Composite
 from numgrad.libraries import PACKAGE
 from numgrad.nn import operations as _operations  # noqa: F401 (completes the table)
 from numgrad.operations.shape import Spread
-from numgrad.stats.distribution import Continuous, Discrete, Distribution, WithoutParameters
+from numgrad.stats.distribution import Continuous, Discrete, Distribution
+from numgrad.stats.frozen import Frozen
 from numgrad.tensors.inplace import has_inplace_form, inplace_names
 from numgrad.tensors.tensor import Tensor
 
@@ -194,6 +195,8 @@ PARAMETERS_OF_FAMILIES = """
 from collections.abc import Callable
 from typing import ParamSpec, Protocol, overload
 
+from numgrad.stats.frozen import Frozen
+
 _P = ParamSpec("_P")
 
 class _Has(Protocol[_P]):
@@ -218,12 +221,11 @@ def _distributions(instances: dict[str, Distribution]) -> str:
         texts.append(f'class _{name}(_{base.__name__}):\n    """{doc}"""\n')
         texts.append(_function("_parameters", parameters, "None", indent="    "))
         texts.append(f"\n{name}: _{name}\n\n")
-    return "".join(texts)
+    return "".join(texts).replace(f"{Frozen.__module__}.Frozen", "Frozen")
 
 
 def _family_method(name: str, value: Any) -> str:
-    frozen = name == "__call__" and value is not WithoutParameters.__call__
-    if not inspect.isfunction(value) or not (frozen or name[0] != "_"):
+    if not inspect.isfunction(value) or (name[0] == "_" and name != "__call__"):
         return ""
     (_, *parameters), result = _written(inspect.signature(value))
     if parameters[-2:] != ["*args: Any", "**named: Any"]:  # keywords of its own

@@ -13,7 +13,7 @@ operands alone, and its backward is the joint sweep.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, overload
+from typing import Any, Literal, NoReturn, overload
 
 import numpy as np
 
@@ -132,6 +132,8 @@ class KernelOperation(Primitive):
 
     def program(self, operands: Sequence[Any]) -> DerivativeProgram:
         """The program for operands of these dtypes and ranks."""
+        if any(o is None for o in operands):  # traces pass it on, as calls do
+            self._refuse_none(operands)
         program = self.definition.specialize([(o.dtype, len(o.shape)) for o in operands])
         if len(program.outputs) != self.output_count:
             raise NumgradKernelError(
@@ -139,18 +141,25 @@ class KernelOperation(Primitive):
             )
         return program
 
+    def _refuse_none(self, operands: Sequence[Any]) -> NoReturn:
+        pairs = zip(self.definition.parameters, operands, strict=False)
+        name = next(name for name, operand in pairs if operand is None)
+        raise NumgradTypeError(
+            f"{self.__name__}: {name} is None; pass an array or number that changes nothing, such "
+            "as np.ones(n), or write a kernel without it"
+        )
+
     def arrays(self, args: Sequence[Any]) -> list[Any]:
+        if any(a is None for a in args):
+            self._refuse_none(args)
         arrays = []
-        for name, value in zip(self.inputs, args, strict=False):
+        for name, value in zip(self.definition.parameters, args, strict=False):
             try:
                 array = value if isinstance(value, np.ndarray) else np.asarray(value)
             except ValueError as error:
                 raise NumgradTypeError(f"{self.__name__}: {name} is no array: {error}") from error
-            if value is None:
-                raise NumgradTypeError(
-                    f"{self.__name__}: {name} is None; pass an array or number that changes "
-                    "nothing, such as np.ones(n), or write a kernel without it"
-                )
+            if not array.dtype.isnative:
+                array = array.astype(array.dtype.newbyteorder("="))
             if array.dtype.kind not in "biufc":
                 raise NumgradTypeError(
                     f"{self.__name__}: {name} is {type(value).__name__} of dtype {array.dtype}; "
@@ -461,7 +470,8 @@ def kernel(
         at the starts of segments, as many as a segment has steps. Steps are then computed once
         more, and memory grows with the square root of their number; elementary functions are
         computed again instead of kept. ``report`` says how many bytes.
-        Batches of ``ng.vmap`` keep all.
+        Batches of ``ng.vmap`` keep all. The first call is refused where no outermost loop over
+        ``range`` has segments: one in a branch, a ``while``, one with ``break`` or ``return``.
 
     Raises
     ------
@@ -508,8 +518,11 @@ def kernel(
     ``NUMGRAD_BOUNDSCHECK=1`` in the environment has each compared, and raises ``IndexError``. A
     name that no path assigns is NaN, or 0 if it is an integer. Integers divided by 0 give 0.
     An axis of length 1 is repeated where it is written so, as in ``x[:, None]``, not where an
-    argument has that length. Values from outside, and functions that are called, are read once, at
-    the first call: derivatives, batches and other dtypes have the same.
+    argument has that length. Dtypes are Numba's: float32 with a float literal or an array of
+    int64 is float64, an array of float32 with an integer stays. After an odd number of
+    exchanges ``u, v = v, u`` the output for ``u`` is still what the caller's first array holds.
+    Values from outside, and functions that are called, are read once, at the first call:
+    derivatives, batches and other dtypes have the same.
 
     A call that is recorded holds until its backward what that reads of it: values of iterations
     that cannot be computed again, local arrays, and the outputs if these are overwritten arrays

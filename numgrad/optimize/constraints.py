@@ -91,8 +91,8 @@ def _by_name(whole: Unknowns, bounds: Any) -> bool:
     if whole.is_array or whole.nesting is None:
         return True
     kind, keys, _ = whole.nesting
-    if kind is dict and set(bounds) <= set(keys):
-        return False
+    if kind is dict:
+        return not set(bounds) <= set(keys)
     return all(label in whole.places for label in bounds)
 
 

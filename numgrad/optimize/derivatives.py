@@ -106,14 +106,26 @@ def check_closures(
 
     The solution depends on that, but solvers compute with numbers.
     """
-    if not ((state.transforms or SOLVING.depth) and state.grad_enabled):
-        return
-    value = derivatives.plain(list(map(Tensor, unknowns.arrays(unknowns.x0))), *args)
+    if solutions_are_followed():
+        refuse_differentiated(
+            name,
+            "the function uses",
+            derivatives.plain(list(map(Tensor, unknowns.arrays(unknowns.x0))), *args),
+        )
+
+
+def solutions_are_followed() -> bool:
+    """Whether a transform, or solver, around a solver may want derivatives of the solution."""
+    return bool((state.transforms or SOLVING.depth) and state.grad_enabled)
+
+
+def refuse_differentiated(name: str, who: str, value: Any) -> None:
+    """Raise if a solution depends on a Tensor that is differentiated."""
     if isinstance(value, Tensor) and (value.requires_grad or has_tangent(value)):
         raise NumgradRuntimeError(
-            f"{name}: the function uses a Tensor that is differentiated, and the solution is a "
-            "number that no gradient leads back from; find it with ng.implicit, which "
-            "differentiates solutions, or use the Tensor's detach()"
+            f"{name}: {who} a Tensor that is differentiated, and the solution is a number that no "
+            "gradient leads back from; find it with ng.implicit, which differentiates solutions, "
+            "or use the Tensor's detach()"
         )
 
 

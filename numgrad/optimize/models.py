@@ -99,7 +99,7 @@ class Model:
         named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
         accepted = {p.name: p.default for p in parameters if p.kind in named}
         if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
-            if not any(label in accepted for label in given):
+            if given and not any(label in accepted for label in given):
                 return p0
             self.accepted = frozenset(accepted)
         self.form = KEYWORDS

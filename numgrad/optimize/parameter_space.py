@@ -21,6 +21,7 @@ from numgrad.autograd.modes import no_grad
 from numgrad.core.op import OPS
 from numgrad.core.tree import unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.optimize.derivatives import refuse_differentiated, solutions_are_followed
 from numgrad.optimize.ties import Tie, tie
 from numgrad.optimize.unknowns import Packing, Unknowns
 from numgrad.tensors.labels import unlabelled
@@ -327,6 +328,8 @@ def _numbers_of(value: Any) -> np.ndarray:
 
 def _fixed_numbers(name: str, label: Any, value: Any, array: np.ndarray) -> np.ndarray:
     """Numbers that a parameter is fixed at, of the shape of the array that has them."""
+    if solutions_are_followed():
+        refuse_differentiated(name, f"{label} is fixed at", value)
     numbers = _numbers_of(value)
     if numbers.dtype.kind not in ("biufc" if array.dtype.kind == "c" else "biuf"):
         raise NumgradTypeError(f"{name}: {label} is fixed at {value!r}; give real numbers")

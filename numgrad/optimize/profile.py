@@ -264,6 +264,7 @@ class _Ray:
                 result = fit.solve(unknowns)
                 x = unknowns.expanded(result.x)[fit.unknowns.slots]
                 self.slope = (x - center) / distance
+                self.slope[self.places] = self.direction  # what was rounded away included
         except NumgradError as error:
             raise NumgradRuntimeError(
                 f"{self.operation}: no fit with {where}: {error}. Bounds keep it where the model "

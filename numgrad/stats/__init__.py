@@ -6,10 +6,11 @@ np.float64(0.25)
 
 Each name is a distribution with functions ``logpdf``, ``pdf`` (``logpmf``, ``pmf`` of integers),
 ``cdf``, ``logcdf``, ``sf``, ``logsf``, ``ppf``, ``isf``, ``median``, ``interval``, ``support``,
-``mean``, ``var``, ``std``, ``moment``, ``stats``, ``entropy``, ``rvs``, called as in
-``scipy.stats``: shape parameters, then ``loc`` and ``scale``. They are compositions of operations:
-``ng.jit`` fuses them, and every derivative that these have is one of theirs. ``scipy.stats``' own
-functions take no Tensors that require gradients.
+``mean``, ``var``, ``std``, ``moment``, ``stats``, ``entropy``, ``rvs``, ``expect``, ``fit``, called
+as in ``scipy.stats``: shape parameters, then ``loc`` and ``scale``, or those of
+``norm(loc, scale)``. They are compositions of operations: ``ng.jit`` fuses them, and every
+derivative that these have is one of theirs. ``scipy.stats``' own functions take no Tensors that
+require gradients.
 """
 
 from numgrad.core.namespaces import namespace as _namespace
@@ -20,6 +21,7 @@ _namespace(
         "numgrad.stats.counts": "bernoulli binom categorical geom multinomial nbinom poisson",
         "numgrad.stats.half_line": "beta chi2 expon f gamma=gamma_ halfnorm invgamma lognorm "
         "pareto rayleigh weibull_min",
+        "numgrad.stats.kernel_density": "gaussian_kde",
         "numgrad.stats.line": "cauchy gumbel_r laplace logistic norm skewnorm t truncnorm uniform "
         "vonmises",
         "numgrad.stats.vectors": "dirichlet multivariate_normal multivariate_t wishart",

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from numgrad import Tensor
 from numgrad.stats.counts import categorical as categorical
 from numgrad.stats.counts import multinomial as multinomial
+from numgrad.stats.kernel_density import gaussian_kde as gaussian_kde
 from numgrad.stats.vectors import dirichlet as dirichlet
 from numgrad.stats.vectors import multivariate_normal as multivariate_normal
 from numgrad.stats.vectors import multivariate_t as multivariate_t
@@ -21,6 +22,8 @@ _Axis: TypeAlias = int | Sequence[int] | None
 from collections.abc import Callable
 from typing import ParamSpec, Protocol, overload
 
+from numgrad.stats.frozen import Frozen
+
 _P = ParamSpec("_P")
 
 class _Has(Protocol[_P]):
@@ -28,6 +31,8 @@ class _Has(Protocol[_P]):
     def _parameters(self) -> Callable[_P, None]: ...
 
 class _Continuous:
+    def __call__(self: _Has[_P], *args: _P.args, **named: _P.kwargs) -> Frozen:
+        """The distribution with its parameters, as ``ng.stats.norm(mu, sigma)``."""
     @overload
     def cdf(self: _Has[_P], x: Tensor, *args: _P.args, **named: _P.kwargs) -> Tensor: ...
     @overload
@@ -35,6 +40,22 @@ class _Continuous:
         """Probability of a number not above ``x``."""
     def entropy(self: _Has[_P], *args: _P.args, **named: _P.kwargs) -> Any:
         """Entropy; the differential one of a distribution with a density."""
+    def expect(
+        self,
+        func: Any = None,
+        args: Any = (),
+        loc: Any = 0,
+        scale: Any = 1,
+        lb: Any = None,
+        ub: Any = None,
+        conditional: bool = False,
+        **kwds: Any,
+    ) -> Any:
+        """Mean of a function of the number, an integral or a sum, with gradients in parameters."""
+    def fit(self, data: Any, *starts: Any, **options: Any) -> tuple[Any, ...]:
+        """Parameters of the largest likelihood, with gradients in the data."""
+    def freeze(self: _Has[_P], *args: _P.args, **named: _P.kwargs) -> Frozen:
+        """The distribution with its parameters, as ``ng.stats.norm(mu, sigma)``."""
     def interval(
         self: _Has[_P], confidence: Any, *args: _P.args, **named: _P.kwargs
     ) -> tuple[Any, Any]:
@@ -94,6 +115,8 @@ class _Continuous:
         """Variance."""
 
 class _Discrete:
+    def __call__(self: _Has[_P], *args: _P.args, **named: _P.kwargs) -> Frozen:
+        """The distribution with its parameters, as ``ng.stats.norm(mu, sigma)``."""
     @overload
     def cdf(self: _Has[_P], x: Tensor, *args: _P.args, **named: _P.kwargs) -> Tensor: ...
     @overload
@@ -101,6 +124,20 @@ class _Discrete:
         """Probability of a number not above ``x``."""
     def entropy(self: _Has[_P], *args: _P.args, **named: _P.kwargs) -> Any:
         """Entropy; the differential one of a distribution with a density."""
+    def expect(
+        self,
+        func: Any = None,
+        args: Any = (),
+        loc: Any = 0,
+        scale: Any = 1,
+        lb: Any = None,
+        ub: Any = None,
+        conditional: bool = False,
+        **kwds: Any,
+    ) -> Any:
+        """Mean of a function of the number, an integral or a sum, with gradients in parameters."""
+    def freeze(self: _Has[_P], *args: _P.args, **named: _P.kwargs) -> Frozen:
+        """The distribution with its parameters, as ``ng.stats.norm(mu, sigma)``."""
     def interval(
         self: _Has[_P], confidence: Any, *args: _P.args, **named: _P.kwargs
     ) -> tuple[Any, Any]:

@@ -12,7 +12,7 @@ from numgrad.operations.special_functions import gamma
 from numgrad.operations.special_functions.inverse_parameters import bdtrik, nbdtrik, pdtrik
 from numgrad.operations.special_functions.scipy_elementary import xlog1py, xlogy
 from numgrad.random.generator import checked_parameter, drawn_shape, generator_from
-from numgrad.stats.distribution import Discrete, WithoutParameters, by_powers, formulas
+from numgrad.stats.distribution import Discrete, Family, by_powers, formulas
 from numgrad.stats.numerics import (
     log_beta_below,
     log_gamma_above,
@@ -209,7 +209,7 @@ class Geometric(Discrete):
         )  # fmt: skip
 
 
-class Categorical(WithoutParameters):
+class Categorical(Family):
     """One of the classes ``0, 1, ...`` with the probabilities along the last axis of ``p``."""
 
     def logpmf(self, k: Any, p: Any) -> Any:
@@ -238,7 +238,7 @@ class Categorical(WithoutParameters):
         return np.sum(reached, axis=-1)
 
 
-class Multinomial(WithoutParameters):
+class Multinomial(Family):
     """Counts of ``n`` draws of the classes, of probabilities ``p`` along the last axis."""
 
     def logpmf(self, x: Any, n: Any, p: Any) -> Any:

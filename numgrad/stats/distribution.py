@@ -20,7 +20,6 @@ the result and of all its gradients, by the argument and by parameters.
 import math
 from collections.abc import Callable
 from functools import reduce
-from importlib import import_module
 from operator import and_
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,6 +28,8 @@ import numpy as np
 from numgrad.errors import NumgradAttributeError, NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_operand
 from numgrad.random.generator import at_once, checked_parameter, drawn_shape, generator_from
+from numgrad.stats import estimation
+from numgrad.stats.frozen import Frozen
 
 if TYPE_CHECKING:
     from numgrad.autograd.variable import Tensor
@@ -36,18 +37,14 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Distribution")
 
 
-class WithoutParameters:
-    """Distributions whose methods take the parameters each time."""
+class Family:
+    """Distributions whose methods take the parameters each time, or that keep them if called."""
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        """Raise: SciPy's distributions keep parameters if they are called."""
-        stats: Any = import_module("numgrad.stats")
-        name = next((n for n in stats.__all__ if getattr(stats, n) is self), type(self).__name__)
-        density = "logpmf" if hasattr(self, "logpmf") else "logpdf"
-        raise NumgradTypeError(
-            f"ng.stats.{name}: a distribution keeps no parameters; give them to its methods, as in "
-            f"ng.stats.{name}.{density}(x, ...)"
-        )
+    def __call__(self, *args: Any, **named: Any) -> Frozen:
+        """The distribution with its parameters, as ``ng.stats.norm(mu, sigma)``."""
+        return Frozen(self, args, named)
+
+    freeze = __call__
 
 
 def _operands(*values: Any) -> list[Any]:
@@ -84,9 +81,7 @@ def by_powers(
 
 
 _INSTEAD = {
-    "fit": "minimize the negative sum of logpdf by ng.minimize, which has its gradient",
-    "expect": "ng.quad of a function times pdf, or a sum of it times pmf, has gradients",
-    "freeze": "give parameters at each call",
+    "fit": "minimize the negative sum of logpmf by ng.minimize, which has its gradient",
     "pdf": "a distribution of integers has pmf",
     "logpdf": "a distribution of integers has logpmf",
     "pmf": "a distribution with a density has pdf",
@@ -95,7 +90,7 @@ _INSTEAD = {
 """Remedies for functions of SciPy's distributions that are absent."""
 
 
-class Distribution(WithoutParameters):
+class Distribution(Family):
     """A family of distributions; formulas of subclasses are for location 0 and scale 1.
 
     Attributes
@@ -104,11 +99,14 @@ class Distribution(WithoutParameters):
         Names of parameters besides location and scale.
     inside
         A number inside of every support, which formulas see in place of those outside.
+    reach
+        How far from the location means are integrated, where that is less than the support.
     """
 
     shapes: tuple[str, ...] = ()
     common: tuple[tuple[str, float], ...] = ()
     inside = 0.5
+    reach = math.inf
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -361,6 +359,71 @@ class Distribution(WithoutParameters):
         several = [methods[m](*args, **named) for m in "mv" if m in moments]
         return tuple(several) if len(several) > 1 else several[0]
 
+    def expect(
+        self,
+        func: Any = None,
+        args: Any = (),
+        loc: Any = 0,
+        scale: Any = 1,
+        lb: Any = None,
+        ub: Any = None,
+        conditional: bool = False,
+        **kwds: Any,
+    ) -> Any:
+        """Mean of a function of the number, an integral or a sum, with gradients in parameters.
+
+        Parameters
+        ----------
+        func
+            Function of a number, for integers of an array of them; by default the number itself.
+        args
+            Shape parameters, a tuple.
+        loc, scale
+            Location, and scale where there is one.
+        lb, ub
+            Ends of the numbers that count, by default those of the support.
+        conditional : bool
+            Whether to divide by the probability of these.
+        **kwds
+            Options of ``ng.quad``.
+
+        Returns
+        -------
+        float or Tensor
+            The mean; a Tensor if a parameter is one.
+
+        Raises
+        ------
+        NumgradTraceError
+            In a compiled function or a batch.
+        """
+        named = {"loc": loc, "scale": scale}
+        named = {key: named[key] for key in dict(self.common)}
+        args = args if isinstance(args, tuple) else (args,)
+        return self._expect(func, args, named, lb=lb, ub=ub, conditional=conditional, **kwds)
+
+    def _expect(
+        self,
+        func: Any,
+        args: tuple,
+        named: dict[str, Any],
+        *,
+        lb: Any,
+        ub: Any,
+        conditional: bool,
+        **options: Any,
+    ) -> Any:
+        ends = (lb, ub)
+        if "scale" in dict(self.common):
+            mean = estimation.expected_of_density(self, func, args, named, *ends, options)
+        else:
+            mean = estimation.expected_of_mass(self, func, args, named, *ends)
+        if not conditional:
+            return mean
+        counts = "scale" not in dict(self.common)  # numbers at the lower end too
+        before = 1.0 if lb is None else self.sf(lb - 1 if counts else lb, *args, **named)
+        return mean / (before - (0.0 if ub is None else self.sf(ub, *args, **named)))
+
     def __getattr__(self, name: str) -> Any:
         instead = _INSTEAD.get(name)
         raise NumgradAttributeError(
@@ -451,6 +514,33 @@ class Continuous(Distribution):
         inner = np.where(endless, self._inner(*self._support(*shapes)), y)
         result = self._pdf(inner, np.log(scale), *shapes)
         return valid(np.where(below | above | endless, 0.0, result))
+
+    def fit(self, data: Any, *starts: Any, **options: Any) -> tuple[Any, ...]:
+        """Parameters of the largest likelihood, with gradients in the data.
+
+        Parameters
+        ----------
+        data : array_like
+            Numbers that were drawn.
+        *starts, **options
+            Starting values and held parameters as SciPy takes them: ``floc=0``, ``fscale=1``,
+            ``f0=2`` or ``fa=2`` of shapes, ``loc=``, ``scale=``.
+
+        Returns
+        -------
+        tuple
+            Shape parameters, location and scale; Tensors if the data are one.
+
+        Raises
+        ------
+        NumgradValueError
+            If SciPy cannot fit the data.
+        NumgradRuntimeError
+            If data require grad and the likelihood is largest at an end of its domain.
+        NumgradTraceError
+            In a compiled function or a batch.
+        """
+        return estimation.fitted(self, data, starts, options)
 
     def nnlf(self, theta: Any, x: Any) -> Any:
         """Negative sum of ``logpdf`` at ``x`` for ``theta``: shape parameters, location, scale.

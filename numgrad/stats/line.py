@@ -248,6 +248,7 @@ class VonMises(Continuous):
     """
 
     shapes = ("kappa",)
+    reach = math.pi
 
     def _logpdf(self, y, kappa):
         # cos(y) - 1 without cancellation

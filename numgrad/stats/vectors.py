@@ -15,7 +15,7 @@ from numgrad.operations.special_functions.gamma import multigammaln
 from numgrad.operations.special_functions.normal_regions import normal_probability
 from numgrad.operations.special_functions.scipy_elementary import xlogy
 from numgrad.random.generator import at_once, drawn_shape, generator_from
-from numgrad.stats.distribution import WithoutParameters, where_valid
+from numgrad.stats.distribution import Family, where_valid
 from numgrad.stats.numerics import over_widths
 
 LOG_2_PI = math.log(2 * math.pi)
@@ -37,7 +37,7 @@ def _matrix(a: Any, length: int) -> Any:
     return np.expand_dims(a, -1) * np.eye(length) if len(a.shape) == 1 else a
 
 
-class _Elliptical(WithoutParameters):
+class _Elliptical(Family):
     """Families with a location and a positive definite matrix."""
 
     name = ""
@@ -290,7 +290,7 @@ class MultivariateT(_Elliptical):
         return loc + deviation * np.expand_dims(wide, -1)
 
 
-class Dirichlet(WithoutParameters):
+class Dirichlet(Family):
     """Dirichlet distribution; as in SciPy, probabilities are along the first axis of ``x``."""
 
     def logpdf(self, x: Any, alpha: Any) -> Any:
@@ -352,7 +352,7 @@ class Dirichlet(WithoutParameters):
         return generator_from("dirichlet.rvs", random_state).dirichlet(alpha, size)
 
 
-class Wishart(WithoutParameters):
+class Wishart(Family):
     """Wishart distribution of positive definite matrices; as in SciPy, several are along axis 2."""
 
     def logpdf(self, x: Any, df: Any, scale: Any) -> Any:

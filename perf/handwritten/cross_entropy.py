@@ -4,18 +4,24 @@ import numpy as np
 from numba import njit, prange
 
 from handwritten import INNER, total
-from numgrad.codegen.accumulation import ordered_maximum
 from numgrad.codegen.intrinsics import add_any_order
 from numgrad.kernels.vmath.exponential import exp_f64
 from numgrad.kernels.vmath.logarithm import log_f64
 
 
+@njit(**INNER, fastmath={"nnan", "nsz"})
+def largest_of(row):
+    """Largest element of a row without NaN, in vectors."""
+    largest = -np.inf
+    for k in range(row.size):
+        largest = max(largest, row[k])
+    return largest
+
+
 @njit(**INNER)
 def fused(row, label, scale, out):
     """Loss of one row; ``out`` becomes its gradient times ``scale``."""
-    largest = -np.inf
-    for k in range(row.size):
-        largest = ordered_maximum(largest, row[k])
+    largest = largest_of(row)
     mass = 0.0
     for k in range(row.size):
         e = exp_f64(row[k] - largest)

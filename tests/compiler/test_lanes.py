@@ -172,7 +172,7 @@ def test_short_rows_of_elements_read_once_are_no_lanes(length):
 def test_rows_that_are_added_to_the_same_sums_several_at_a_time(rows):
     """In their order, so with the bits that one row after the other gives."""
     rng = np.random.default_rng(rows)
-    x, w = rng.normal(size=(rows, 26)), rng.normal(size=26)
+    x, w = rng.normal(size=(rows, 28)), rng.normal(size=28)
 
     def plain(x):
         return np.sum(x * 3.0, axis=0), np.max(x, axis=0)
@@ -186,7 +186,7 @@ def test_rows_that_are_added_to_the_same_sums_several_at_a_time(rows):
         np.testing.assert_allclose(in_blocks(x, w), weighted(x, w), rtol=1e-12)
     assert re.search(r"for k\d+ in range", fast.source)
     assert rows < 24 or "for row in range" in in_blocks.source
-    expected = np.zeros(26)
+    expected = np.zeros(28)
     for row in x:
         expected = expected + row * 3.0
     np.testing.assert_array_equal(total, expected)

@@ -93,13 +93,21 @@ def test_in_a_pipeline_and_a_search():
     from sklearn.preprocessing import StandardScaler
 
     rings = np.digitize(np.sum(X**2, axis=1), [1.5, 4.0])
-    model = ng.ecosystem.Classifier(network, weights_of_network, alpha=1e-3, max_iter=40)
+    model = ng.ecosystem.Classifier(network, weights_of_network, alpha=1e-3, max_iter=15)
     pipeline = make_pipeline(StandardScaler(), model)
     search = GridSearchCV(pipeline, {"classifier__alpha": [1e-3, 10.0]}, cv=2, n_jobs=1)
     search.fit(X, rings)
     assert search.best_params_ == {"classifier__alpha": 1e-3}
     assert search.score(X, rings) > 0.8
     assert clone(model).get_params() == model.get_params()
+
+
+def test_what_is_older_is_refused(monkeypatch):
+    import sklearn.utils.validation
+
+    monkeypatch.delattr(sklearn.utils.validation, "validate_data")
+    with pytest.raises(ng.NumgradRuntimeError, match=r"Regressor: needs scikit-learn 1\.6"):
+        ng.ecosystem.Regressor().fit(X, LINE)
 
 
 def test_errors_and_warnings():

@@ -83,6 +83,11 @@ def test_one_parameter_bounds_and_what_data_do_not_limit():
     assert high == np.inf
 
 
+def test_exact_data_leave_no_interval():
+    fit = ng.curve_fit(decay, X, decay(X, 2.0, 0.7, 0.3))
+    np.testing.assert_allclose(fit.profile("rate"), [0.7, 0.7], rtol=1e-9)
+
+
 def test_profiles_of_tied_fits_and_of_residuals():
     fit = ng.curve_fit(decay, X, Y, fixed={"offset": 0.3}, tie={"rate": "0.35 * amplitude"})
     rows = fit.profile()
@@ -243,6 +248,20 @@ def test_labels_of_pandas_come_out():
     by_start = ng.curve_fit(decay, X, Y, pandas.Series({"amplitude": 1.0, "rate": 1.0}))
     assert by_start.parameters.index.tolist() == names
     assert isinstance(plain(frame["x"]), pandas.Series)
+
+
+def test_labels_of_xarray_come_out():
+    xarray = pytest.importorskip("xarray")
+    x = xarray.DataArray(X, dims="t", coords={"t": X}, name="x")
+    y = xarray.DataArray(Y, dims="t", coords={"t": X}, name="y")
+    plain = ng.curve_fit(line, X[1:], Y[1:])
+    fit = ng.curve_fit(line, x, y.where(x > 0), nan_policy="omit")
+    assert type(fit.parameters) is np.ndarray
+    assert fit.residuals.dims == ("t",)
+    np.testing.assert_allclose(fit.residuals.sel(t=X[3]), plain.residuals[2], rtol=1e-9)
+    assert fit(x).identical(xarray.DataArray(plain(X), dims="t", coords={"t": X}))
+    band = fit.confidence_band(x)
+    np.testing.assert_allclose(band["high"].sel(t=X[5]), plain.confidence_band(X)[1][5], rtol=1e-9)
 
 
 def test_pictures():

@@ -10,6 +10,7 @@ import numgrad as ng
 from numgrad.errors import NumgradError
 from numgrad.optimize.ties import tie
 
+TWO = {"a": 1.0, "b": 2.0}
 X = np.linspace(0, 4, 30)
 Y = 2 * np.exp(-0.7 * X) + 0.3 + 0.05 * np.cos(40 * X)
 
@@ -170,6 +171,17 @@ def test_complex_parameters_are_fixed_by_element():
 # ---------------------------------------------------------------------------- how a fit is given
 
 
+@pytest.mark.parametrize(
+    "options", [lambda s: {"fixed": {"a": s}}, lambda s: {"tie": {"a": lambda b: b * s}}]
+)
+def test_gradients_by_what_is_fixed_are_refused(options):
+    def solution(s):
+        return ng.least_squares(lambda p: [p["a"] - 1, p["b"] - 2], TWO, **options(s)).x["b"]
+
+    with pytest.raises(RuntimeError, match=r"ng\.implicit, which differentiates solutions"):
+        ng.grad(solution)(2.0)
+
+
 def test_forms_of_parameters_of_a_model():
     options = {"fixed": {"offset": 0.3}, "tie": {"rate": "0.35 * amplitude"}}
     by_place = ng.curve_fit(decay, X, Y, **options)
@@ -178,6 +190,7 @@ def test_forms_of_parameters_of_a_model():
     assert type(by_place.parameters) is np.ndarray
     assert by_place.names == ["amplitude", "rate", "offset"]
     by_name = ng.curve_fit(decay, X, Y, {}, **options)
+    assert ng.curve_fit(decay, X, Y, {}).names == by_place.names
     assert list(by_name.parameters.values()) == pytest.approx(by_place.parameters)
     whole = ng.curve_fit(lambda x, p: decay(x, *p.values()), X, Y,
                          {"amplitude": 1.0, "rate": 1.0, "offset": 1.0}, **options)  # fmt: skip
@@ -259,9 +272,6 @@ def test_powers_of_numbers_end():
         tie("t", "c", "a * 9**9**9", ["a"]).compute({"a": 1.0})
 
 
-TWO = {"a": 1.0, "b": 2.0}
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -281,6 +291,7 @@ TWO = {"a": 1.0, "b": 2.0}
         ({"tie": {"a": lambda b: np.ones(2) * b}}, r"gives shape \(2,\), and the parameter has"),
         ({"tie": {"a": "b"}, "bounds": {"a": (0, 5)}}, "a is tied, and follows others"),
         ({"bounds": {"b": (3, 5)}}, "outside of its bounds"),
+        ({"bounds": {"q": (3, 5)}}, "no parameter 'q'; there are a, b"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(options, words):

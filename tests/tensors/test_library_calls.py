@@ -1,5 +1,8 @@
 """Errors name the function of another library that converts a Tensor, and ours instead."""
 
+import json
+import math
+
 import numpy as np
 import pytest
 import scipy.integrate
@@ -62,3 +65,55 @@ def test_the_function_and_ours_are_named(name):
     plain = ng.tensor(X)
     if name == "scipy.linalg.expm":
         np.testing.assert_array_equal(function(plain), function(X))
+
+
+PICTURES = {
+    "plot": lambda axes, t: axes.plot(t, t),
+    "step": lambda axes, t: axes.step(t, t),
+    "scatter": lambda axes, t: axes.scatter(t, t, c=t),
+    "bar": lambda axes, t: axes.bar([1, 2, 3], t),
+    "hist": lambda axes, t: axes.hist(t),
+    "errorbar": lambda axes, t: axes.errorbar(t, t, t),
+    "fill_between": lambda axes, t: axes.fill_between(t, t, t),
+    "boxplot": lambda axes, t: axes.boxplot(t),
+    "quiver": lambda axes, t: axes.quiver(t, t, t, t),
+    "imshow": lambda axes, t: axes.imshow(ng.outer(t, t)),
+    "pcolormesh": lambda axes, t: axes.pcolormesh(ng.outer(t, t)),
+    "contour": lambda axes, t: axes.contour(ng.outer(t, t)),
+    "axhline": lambda axes, t: axes.axhline(t[0]),
+    "set_xlim": lambda axes, t: axes.set_xlim(t[0], t[1]),
+}
+
+
+def test_pictures_of_tensors_are_those_of_arrays():
+    figure = pytest.importorskip("matplotlib.figure").Figure
+    canvas = pytest.importorskip("matplotlib.backends.backend_agg").FigureCanvasAgg
+    numbers = np.array([1.0, 2.0, 4.0])
+    for name, draw in PICTURES.items():
+        pictures = []
+        for x in (numbers, ng.tensor(numbers)):
+            axes = figure(figsize=(1, 1), dpi=20).subplots()
+            axes.set_axis_off()  # texts take longest
+            draw(axes, x)
+            drawn = canvas(axes.figure)
+            drawn.draw()
+            pictures.append(np.array(drawn.buffer_rgba()))
+        assert np.array_equal(*pictures), name
+        with pytest.raises(ng.NumgradRuntimeError) as raised:
+            draw(axes, ng.tensor(numbers, requires_grad=True))
+        assert str(raised.value).endswith("cannot carry; .detach() drops it on purpose"), name
+
+
+def test_tensors_are_numbers_to_other_libraries():
+    t, x = ng.tensor([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 4.0])
+    pandas.testing.assert_series_equal(pandas.Series(t), pandas.Series(x))
+    pandas.testing.assert_frame_equal(pandas.DataFrame({"t": t}), pandas.DataFrame({"t": x}))
+    assert json.loads(json.dumps(t.tolist())) == x.tolist()
+    assert math.sqrt(t[2]) == 2.0
+    assert math.fsum(t) == 7.0
+    assert f"{t[1]:.2f}" == "2.00"
+    assert np.asarray(t, "float32").dtype == np.float32
+    validation = pytest.importorskip("sklearn.utils.validation")
+    np.testing.assert_array_equal(validation.check_array(ng.outer(t, t)), np.outer(x, x))
+    with pytest.raises(ng.NumgradRuntimeError, match=r"carry; \.detach\(\) drops it on purpose$"):
+        validation.check_array(ng.outer(t, t).requires_grad_())

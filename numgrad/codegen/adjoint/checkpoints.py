@@ -86,7 +86,7 @@ def check_segments(segments: Sequence[KernelLoop], tapes: Tapes, refuse: Refuse)
             refuse(
                 outer.line,
                 f"{name} in this loop is read from an array that changes after it",
-                'call the kernel without save="less"',
+                'use save="all"',
             )
 
 
@@ -104,17 +104,19 @@ class _Segments:
     def __init__(self, function: KernelFunction, loop: KernelLoop) -> None:
         self.function, self.loop = function, loop
         self.count = len(function.dtypes) + len(function.arrays)
-        if loop.test is not None or not isinstance(loop.step, int):
+        if loop.test is not None:
             raise _NoSegments(
                 loop.line,
-                "the number of steps of this loop is not known before it",
-                'save="less" keeps the states of loops over ranges whose step is a number',
+                "the number of steps of this loop is not known before it, as of while, break and "
+                'return, so that save="less" has no places for states',
+                'use save="all"',
             )
         if loop.home is not function.body:
             raise _NoSegments(
-                loop.line, "this loop is in a branch", 'save="less" needs it outside of it'
+                loop.line,
+                'this loop is in a branch, where save="less" keeps no states',
+                'write the branch in the loop, or use save="all"',
             )
-        self.step: int = loop.step
         inside = list(walk(loop.body))
         own = {s.array for s in inside if isinstance(s, Allocate)}
         stored = {
@@ -124,9 +126,7 @@ class _Segments:
         self.state = sorted((stored & loaded) - own)
         for name in self.state:
             if function.arrays[name].grows:
-                raise _NoSegments(
-                    loop.line, f"{name} grows in this loop", 'call the kernel without save="less"'
-                )
+                raise _NoSegments(loop.line, f"{name} grows in this loop", 'use save="all"')
 
     # ---------------------------------------------------------------------------- names and blocks
 
@@ -190,7 +190,7 @@ class _Segments:
         home = function.body
         place = home.statements.index(loop)
         self.before = Block()
-        steps = self._integer("steps", self._steps())
+        self.steps = steps = self._integer("steps", self._steps())
         size = self._integer(
             "segment_length", Expression("max", (1, Expression("isqrt", (steps,))))
         )
@@ -240,18 +240,26 @@ class _Segments:
 
     def _steps(self) -> Value:
         """How many iterations the loop has."""
-        loop, step = self.loop, self.step
-        span = subtract(loop.high, loop.low) if step > 0 else subtract(loop.low, loop.high)
-        if abs(step) != 1:
-            span = Expression("//", (add(span, abs(step) - 1), abs(step)))
+        loop, step = self.loop, self.loop.step
+        if isinstance(step, int):
+            span = subtract(loop.high, loop.low) if step > 0 else subtract(loop.low, loop.high)
+            if abs(step) != 1:
+                span = Expression("//", (add(span, abs(step) - 1), abs(step)))
+        else:
+            span = subtract(0, Expression("//", (subtract(loop.low, loop.high), step)))
         return Expression("max", (0, span))
 
     def _shorten(self, segment: str, size: str) -> None:
         """Let the loop do the iterations of a segment."""
-        loop, step = self.loop, self.step
-        low = add(loop.low, multiply(multiply(segment, size), step))
-        after = add(low, multiply(size, step))
-        loop.high = Expression("min" if step > 0 else "max", (loop.high, after))
+        loop, step = self.loop, self.loop.step
+        before = multiply(segment, size)
+        low = add(loop.low, multiply(before, step))
+        if isinstance(step, int):
+            after = add(low, multiply(size, step))
+            loop.high = Expression("min" if step > 0 else "max", (loop.high, after))
+        else:
+            count = Expression("min", (size, subtract(self.steps, before)))
+            loop.high = add(low, multiply(count, step))
         loop.low = low
 
     def _carry(self, outer: KernelLoop) -> None:

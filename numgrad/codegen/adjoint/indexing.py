@@ -57,6 +57,8 @@ class IndexReader(ArrayEmitter):
             if element is not None:
                 return element
             base = self.as_view(base, node)
+        if isinstance(base, SCALARS) and isinstance(node.slice, ast.Tuple) and not node.slice.elts:
+            return base  # of an array without axes
         if not isinstance(base, ArrayView):
             self.refuse(node, f"the subscript {ast.unparse(node)}", "index arrays only")
         part = self.part(base, node, env)

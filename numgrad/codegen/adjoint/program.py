@@ -158,13 +158,15 @@ class DerivativeProgram:
                 "what it overwrites in writes"
             )
         self.lengths = ResultLengths(self.function, self.operations)
-        definition.scope.captures.settle()
         self._gradients: dict[tuple[str, ...], Text] = {}
         self._backwards: dict[tuple[tuple[str, ...], bool], Backward] = {}
         self._splits: dict[tuple[str, ...], SplitProgram | None] = {}
         self._tangents: dict[tuple[str, ...], Text] = {}
         self._seconds: dict[tuple[Text, tuple[str, ...]], Text] = {}
         self._read_texts: dict[Text, KernelFunction] = {}
+        if definition.save == "less":
+            self.backward(self.all_inputs)  # which is refused at the first call, not later
+        definition.scope.captures.settle()
 
     def _read(
         self, scope: Scope, kinds: Sequence[Kind], written: WrittenParameters

@@ -39,7 +39,8 @@ MOST_TOTALS = 4
 NARROW = 16
 """Elements of a row of a tile from which on scans are written in vectors."""
 TOGETHER, SHORTEST = 4, 16
-"""Rows that are added to sums at a time; how many and how long they are at least."""
+"""Rows that are added to sums at a time; how many and how long they are at least, and of how many
+elements the fourth power: compiling the loop takes 8 ms longer."""
 MEMORY_NS, BLOCK_NS = 0.3, 0.05
 """Cost of an element besides arithmetic: read from memory, or from a block in a cache."""
 
@@ -249,9 +250,10 @@ class NestWriter(BlockProducts):
 
     def _adds_up(self, outer: Loop, inner: Loop, path: list[Loop]) -> bool:
         """Whether a loop adds each iteration of the one around it to the same sums in memory."""
-        if self.is_inline or inner.product or self.hint(inner.length) < SHORTEST:
+        lengths = self.hint(outer.length), self.hint(inner.length)
+        if min(lengths) < SHORTEST or lengths[0] * lengths[1] < SHORTEST**4:
             return False
-        if self.hint(outer.length) < SHORTEST or self._ranges(path)[0]:
+        if self.is_inline or inner.product or self._ranges(path)[0]:
             return False
         return all(
             isinstance(s, Statement)

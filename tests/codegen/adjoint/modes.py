@@ -37,15 +37,15 @@ def every_mode(
     seen: Counter[str] = Counter()
     for save in ("all", "snapshots", "less"):
         kernel = ng.kernel(function, writes=writes, save="less" if save == "less" else "all")
-        program = kernel.program(kernel.arrays(arguments))
-        if save == "snapshots" and not _with_snapshots(program):
-            continue
         try:
-            backward = program.backward(program.all_inputs) if program.all_inputs else None
+            program = kernel.program(kernel.arrays(arguments))
         except NumgradKernelError:
             if save != "less":
                 raise
             continue  # no loop that has segments
+        if save == "snapshots" and not _with_snapshots(program):
+            continue
+        backward = program.backward(program.all_inputs) if program.all_inputs else None
         if backward is None or (save == "less" and not program.segments):
             continue
         seen[save] += 1

@@ -150,3 +150,32 @@ def test_programs_that_are_written_wrongly_are_a_fault_of_numgrad():
     for use in (lambda: text.entry, lambda: program.read_text(text)):
         with pytest.raises(NumgradRuntimeError, match=r"fault of numgrad.*report it"):
             use()
+
+
+def optional(x, y=None):
+    return x * 2.0
+
+
+@pytest.mark.parametrize("change", [lambda k: k, ng.jit, ng.grad, lambda k: ng.jit(ng.grad(k))])
+def test_none_is_refused_by_its_name(change):
+    """Whoever asks, whether it is given or a default."""
+    with pytest.raises(NumgradTypeError, match="optional: y is None; pass"):
+        change(ng.kernel(optional))(1.0)
+
+
+def test_bytes_in_the_other_order_are_converted():
+    given = X.astype(X.dtype.newbyteorder())
+    kernel = ng.kernel(function("return x[0] * x[1]"))
+    with plainly():
+        assert kernel(given) == kernel(X)
+        np.testing.assert_array_equal(ng.grad(kernel)(given), ng.grad(kernel)(X))
+
+
+def test_an_empty_index_of_an_array_without_axes():
+    scale = np.array(2.5)
+
+    def scaled(x):
+        return x[0] * scale[()]
+
+    with plainly():
+        assert ng.kernel(scaled)(X) == 1.25

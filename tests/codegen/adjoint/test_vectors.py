@@ -7,6 +7,7 @@ import pytest
 
 import numgrad as ng
 from tests.codegen.adjoint.judge import exact, judge
+from tests.codegen.adjoint.plain import plainly
 from tests.crossed import each_first
 
 LONG = 41
@@ -321,8 +322,21 @@ def test_checkpoints_of_a_loop_that_has_no_range():
         return y
 
     kernel = ng.kernel(until, save="less")
-    with pytest.raises(ng.errors.NumgradKernelError, match=r'line \d+ of .*; save="less"'):
-        ng.vjp(kernel, draw(9))[1](draw(9))
+    with pytest.raises(ng.errors.NumgradKernelError, match=r'line \d+ of .*; use save="all"'):
+        kernel(draw(9))
+
+
+def test_checkpoints_of_a_loop_whose_step_is_an_argument():
+    def stepped(x, low, high, step):
+        s = 0.5
+        for k in range(low, high, step):
+            for i in range(len(x)):
+                s = np.sin(s * x[i]) + 0.1 * k * s
+        return s
+
+    with plainly():
+        for low, high, step in ((0, 20, 3), (20, 1, -4), (3, 3, 2), (0, 7, -1)):
+            right(stepped, draw(3), low, high, step, save="less")
 
 
 def test_save_is_one_of_two_words():
