@@ -43,8 +43,9 @@ print(value)
 
 # %% [markdown]
 # ndarrays in, ndarrays out; with a Tensor among the arguments, or one from outside that requires
-# grad, Tensors come out. The numbers are those of eager code: every element bit by bit, sums within
-# their rounding error.
+# grad, Tensors come out. The numbers are those of eager code: every element bit by bit, but for fixed
+# powers such as `x**1.5`, which are products and roots (4 units in the last place at most); sums
+# within their rounding error.
 
 # %%
 expected, gradients = ng.value_and_grad(chain, argnums=(0, 1))(a, b)

@@ -78,7 +78,7 @@ print({name: round(float(value), 4) for name, value in best.items()}, result.nfe
 # Tensors are drawn as arrays are. One that requires grad is not, since the picture would have no
 # gradient: the error says so, and `.detach()` is the remedy.
 
-# %%
+# %% tags=["gallery"]
 expected = rate({name: ng.tensor(value) for name, value in best.items()}, time)
 figure, axes = plt.subplots(figsize=(6, 3.2), layout="constrained")
 axes.plot(time, counts, ".", label="counts")

@@ -44,6 +44,7 @@ Where to look:
 ``ng.integrate``        SciPy's integrals of functions and of samples
 ``ng.interpolate``      SciPy's interpolants: splines, piecewise polynomials, regular grids
 ``ng.sparse``           products with sparse matrices and systems of them
+``ng.spatial``          distances of points and of all pairs of them
 ``ng.random``           Tensors of random numbers from NumPy's generators
 ``ng.data``             datasets, and loaders of batches
 ``ng.distributed``      processes that communicate by MPI, by PyTorch's names
@@ -102,7 +103,7 @@ _namespace(
     },
     late={  # most programs need a part of it
         "numgrad": "array_api benchmark data distributed ecosystem func implicit integrate "
-        "interpolate io nn optim parallel profiler sparse stats testing tree viz "
+        "interpolate io nn optim parallel profiler sparse spatial stats testing tree viz "
         + " ".join(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()})),
         "numgrad.compiler.api": "jit",
         "numgrad.compiler.inspect.statistics": "jit_stats",

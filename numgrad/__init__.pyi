@@ -29,6 +29,7 @@ from numgrad import profiler as profiler
 from numgrad import random as random
 from numgrad import signal as signal
 from numgrad import sparse as sparse
+from numgrad import spatial as spatial
 from numgrad import special as special
 from numgrad import stats as stats
 from numgrad import testing as testing

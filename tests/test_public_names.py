@@ -58,7 +58,8 @@ right_shift rint roll
 rollaxis root roots rot90 round save scan scatter scatter_add scatter_reduce searchsorted select
 select_scatter set_checkpoint_early_stop set_grad_enabled set_num_threads setdiff1d setxor1d
 sigmoid sign signal signbit simpson sin sinc sinh slice_scatter sliding_window_view softmax
-softplus solve_ivp sort sort_complex spacing sparse special split sqrt square squeeze stack stats
+softplus solve_ivp sort sort_complex spacing sparse spatial
+special split sqrt square squeeze stack stats
 std stop_gradient subtract sum swapaxes switch take take_along_axis tan tanh tensor tensordot
 testing tile topk trace transpose trapezoid tree tril trim_zeros triu true_divide trunc uint16
 uint32 uint64 uint8 unbind unfold union1d unique unique_all unique_consecutive
@@ -73,7 +74,7 @@ array_api array_api.fft array_api.linalg autograd autograd.forward_ad autograd.f
 autograd.functional autograd.graph benchmark config data distributed distributed.checkpoint
 ecosystem errors fft func implicit integrate interpolate io linalg ndimage nn nn.functional nn.init
 nn.parallel nn.utils optim optim.lr_scheduler optim.swa_utils parallel profiler random signal sparse
-special stats testing tree viz
+spatial spatial.distance special stats testing tree viz
 """
 
 

@@ -34,6 +34,7 @@ MODULES = {
     "numgrad.signal": "Signals",
     "numgrad.ndimage": "Images",
     "numgrad.sparse": "Sparse matrices",
+    "numgrad.spatial.distance": "Distances",
     "numgrad.random": "Random numbers",
     "numgrad.autograd": "Gradients of what was recorded",
     "numgrad.autograd.forward_ad": "Forward mode",
@@ -187,7 +188,7 @@ def _address(name: str) -> str:
 
 def _listing(module: str, rows: list[tuple[str, str, str]]) -> str:
     lines = [*_titled(module), f"{MODULES[module]}.", ""]
-    lines += [".. list-table::", "   :widths: 25 75", ""]
+    lines += [".. list-table::", "   :widths: 25 75", "   :class: names", ""]
     for name, page, summary in rows:
         lines += [f"   * - :doc:`{name} <{page}>`", f"     - {summary}"]
     lines += ["", ".. toctree::", "   :hidden:", ""]
@@ -195,7 +196,8 @@ def _listing(module: str, rows: list[tuple[str, str, str]]) -> str:
 
 
 def _index() -> str:
-    lines = [*_titled("Reference"), "Every public name has a page.", "", ".. list-table::", ""]
+    lines = [*_titled("Reference"), "Every public name has a page.", ""]
+    lines += [".. list-table::", "   :class: names", ""]
     for module, title in MODULES.items():
         lines += [f"   * - :doc:`{module} <{module}->`", f"     - {title}"]
     lines += ["", ".. toctree::", "   :hidden:", ""]

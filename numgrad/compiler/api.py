@@ -23,6 +23,7 @@ from typing import (
 )
 
 from numgrad import config
+from numgrad.autograd.modes import no_grad
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.locks import TRACING
 from numgrad.compiler.call import signature
@@ -37,12 +38,13 @@ from numgrad.compiler.trace.promoted_numbers import Key
 from numgrad.compiler.trace.tracing import trace
 from numgrad.core.interpreter import state
 from numgrad.core.wrappers import found_by_name
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError, warn
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError, warn
 
 if TYPE_CHECKING:
     import numpy as np
 
     from numgrad.autograd.variable import Tensor
+    from numgrad.compiler.native.function import NativeFunction
     from numgrad.markup import Report
     from numgrad.transforms.signatures import Transformed
 
@@ -373,6 +375,54 @@ class Jitted(Generic[P, R]):
     def asm(self) -> str:
         """Assembly of the kernels compiled last."""
         return "\n".join(f"# {k.name}\n{k.asm()}" for k in self._kernels("asm"))
+
+    def native(self, *examples: Any, shapes: Literal["fixed", "free"] = "free") -> NativeFunction:
+        """The function as machine code for C, for Numba's compiled functions and for SciPy.
+
+        Parameters
+        ----------
+        *examples
+            Arguments such as it will get: their dtypes, ranks and nesting count. Arguments that are
+            no arrays or numbers, and what the function captures, are constants.
+        shapes
+            ``"free"``: lengths are arguments, where tracing did not fix them. ``"fixed"``: they are
+            those of the examples.
+
+        Returns
+        -------
+        NativeFunction
+            With ``.address``, ``.declaration`` in C, ``.ctypes``, ``.cffi``, ``.njit`` for Numba
+            and ``.low_level_callable(signature)`` for SciPy; values and gradients have the bits of
+            this function on one thread.
+
+        Raises
+        ------
+        NumgradNotImplementedError
+            If something in it needs Python: loops of ``ng.scan``, LAPACK, calls of Python
+            functions; the error names the operation and the line.
+
+        Examples
+        --------
+        >>> import numpy as np, numgrad as ng
+        >>> from scipy.integrate import quad
+        >>> fast = ng.jit(lambda t, k: np.exp(-k * t) * np.sin(t))
+        >>> integrand = fast.native(0.0, 0.0).low_level_callable("double(double)", 0.5)
+        >>> round(quad(integrand, 0, 10)[0], 6)
+        0.805989
+        """
+        from numgrad.compiler.native.function import NativeFunction
+        from numgrad.compiler.native.program import NativeProgram, with_copied_results
+
+        if shapes not in ("fixed", "free"):
+            raise NumgradValueError(f'native: shapes is "fixed" or "free", got {shapes!r}')
+        copied = Jitted(with_copied_results(self.__wrapped__), {**self._choices, "donate": ()})
+        parameters = copied._parameters
+        with no_grad():
+            arguments = signature.Arguments.of(parameters, parameters.bind(examples, {}))
+            specialisation = copied._suitable(arguments, copied._key(arguments))
+        arrays = specialisation.force(arguments, run=False)
+        program = NativeProgram(specialisation, arrays, shapes == "fixed", parameters.name)
+        return NativeFunction(program, parameters, self)
 
     def report(self) -> Report:
         """Text about what was compiled so far: why, from what and into what.

@@ -11,7 +11,7 @@ import numpy as np
 from numgrad.core.op import OPS
 from numgrad.core.tree import leaves, map_leaves
 from numgrad.ecosystem.vectors import imported
-from numgrad.errors import NumgradTypeError, NumgradValueError, warn
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError, warn
 from numgrad.optimize.minimize import minimize
 from numgrad.tensors.tensor import Tensor
 
@@ -109,9 +109,18 @@ class _Estimator(BaseEstimator):
         self.alpha, self.penalty = alpha, penalty
         self.method, self.max_iter, self.tol, self.jit = method, max_iter, tol, jit
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, Any]:
+    def _validation(self) -> Any:
         name = type(self).__name__
-        validation = imported(name, "scikit-learn", "sklearn.utils.validation")
+        module = imported(name, "scikit-learn", "sklearn.utils.validation")
+        if not hasattr(module, "validate_data"):
+            raise NumgradRuntimeError(
+                f"{name}: needs scikit-learn 1.6 or later; python -m pip install --upgrade "
+                "scikit-learn"
+            )
+        return module
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, Any]:
+        name, validation = type(self).__name__, self._validation()
         X, y = validation.validate_data(self, X, y, dtype=np.float64, **checks)
         weights = validation._check_sample_weight(sample_weight, X, dtype=np.float64)
         if not np.sum(weights) > 0:
@@ -157,7 +166,7 @@ class _Estimator(BaseEstimator):
         self.parameters_, self.loss_, self.n_iter_ = result.x, float(result.fun), result.get("nit")
 
     def _predicted(self, X: Any) -> np.ndarray:
-        validation = imported(type(self).__name__, "scikit-learn", "sklearn.utils.validation")
+        validation = self._validation()
         validation.check_is_fitted(self, "parameters_")
         X = validation.validate_data(self, X, reset=False, dtype=np.float64)
         result = (self.model or linear)(self.parameters_, X)

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from numgrad.core.foreign import labelled_kind
 from numgrad.core.tree import leaves, map_leaves
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
-from numgrad.optimize.fitted_curve import FittedCurve
+from numgrad.optimize.fitted_curve import PANDAS, FittedCurve, is_labelled, labels_of
 from numgrad.optimize.least_squares import solved
 from numgrad.optimize.models import Model
 from numgrad.optimize.objective import Values, sum_of_squares
@@ -118,7 +117,7 @@ def curve_fit(
     watch = Watch(name, progress, on_interrupt)
     described = Model(name, model, p0, fixed, tie, bounds)
     x, data, sigma, index = _data(name, x, y, sigma, nan_policy)
-    described.labelled = described.labelled or index is not None
+    described.labelled = described.labelled or any(is_labelled(e, PANDAS) for e in (x, y))
     unknowns = described.unknowns
     if data.size < unknowns.x0.size:
         raise NumgradValueError(
@@ -176,13 +175,13 @@ def _arrays(x: Any) -> Any:
 
 
 def _data(name: str, x: Any, y: Any, sigma: Any, nan_policy: str) -> tuple[Any, ...]:
-    """Data as arrays, those with NaN refused or left out, and their index of pandas."""
+    """Data as arrays, those with NaN refused or left out, and labels."""
     if nan_policy not in ("raise", "omit"):
         raise NumgradValueError(
             f"{name}: nan_policy is {nan_policy!r}; choose 'raise', or 'omit' to leave data with "
             "NaN out"
         )
-    index = next((each.index for each in (y, x) if labelled_kind(type(each)) in PANDAS), None)
+    index = next((labels for labels in map(labels_of, (y, x)) if labels is not None), None)
     x = map_leaves(_plain, x) if not isinstance(x, list | tuple) else _arrays(x)
     data = np.asarray(_plain(y))
     if data.dtype.kind not in "biuf":
@@ -219,11 +218,8 @@ def _data(name: str, x: Any, y: Any, sigma: Any, nan_policy: str) -> tuple[Any, 
     return x, data, sigma, index
 
 
-PANDAS = ("pandas.Series", "pandas.DataFrame")
-
-
 def _is_frame(leaf: Any) -> bool:
-    return labelled_kind(type(leaf)) == "pandas.DataFrame"
+    return is_labelled(leaf, PANDAS[1:])
 
 
 def _runs_along(leaf: Any, array: np.ndarray, size: int) -> bool:
@@ -237,7 +233,7 @@ def _cut(x: Any, keep: np.ndarray) -> Any:
         return map_leaves(lambda leaf: _cut(leaf, keep) if hasattr(leaf, "shape") else leaf, x)
     if not _runs_along(x, np.asarray(x), keep.size):
         return x
-    return x[keep] if labelled_kind(type(x)) in PANDAS else x[..., keep]
+    return x[keep] if is_labelled(x, PANDAS) else x[..., keep]
 
 
 def _finite(name: str, called: str, array: np.ndarray) -> None:

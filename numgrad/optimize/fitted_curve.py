@@ -23,7 +23,8 @@ class FittedCurve(ProfiledEstimates):
     """Result of ``ng.curve_fit``; besides the attributes below it has those of ``Estimates``.
 
     Where data, or the start, came as objects of pandas, vectors are Series and matrices and bands
-    DataFrames, labelled by the names of the parameters or the index of the data.
+    DataFrames, labelled by the names of the parameters or the index of the data. Of arrays of
+    xarray residuals and predictions are such, and bands Datasets.
 
     Attributes
     ----------
@@ -88,7 +89,8 @@ class FittedCurve(ProfiledEstimates):
     @property
     def residuals(self) -> Any:
         """Residuals, model minus data, of the shape of ``y``."""
-        return self.left if self.index is None else with_labels(self.left, self.index)
+        labelled = _labelled_alike(self.index, left=self.left)
+        return self.left if labelled is None else labelled
 
     @property
     def r_squared(self) -> float:
@@ -133,7 +135,8 @@ class FittedCurve(ProfiledEstimates):
         Returns
         -------
         low, high : ndarray
-            Of the shape that the model returns; columns of a DataFrame if ``x`` is of pandas.
+            Of the shape that the model returns; columns of a DataFrame if ``x`` is of pandas, of a
+            Dataset if of xarray.
 
         Raises
         ------
@@ -142,10 +145,8 @@ class FittedCurve(ProfiledEstimates):
         """
         at_data = x is None
         low, high = self.band(self.x if at_data else x, level, prediction)
-        index = self.index if at_data else _index(x)
-        if index is None or low.shape != (len(index),):
-            return low, high
-        return with_labels(np.stack([low, high], axis=1), index, ["low", "high"])
+        band = _labelled_alike(self.index if at_data else labels_of(x), low=low, high=high)
+        return (low, high) if band is None else band
 
     def band(self, x: Any, level: float, prediction: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """``confidence_band`` as two arrays."""
@@ -288,14 +289,37 @@ class FittedCurve(ProfiledEstimates):
         return np.sqrt(np.sum(lower**2, axis=1)).reshape(self.y.shape)
 
     def _beside(self, x: Any, values: np.ndarray) -> Any:
-        """Values at places, with the index of these if they have one of pandas."""
-        index = _index(x)
-        if index is None or values.shape != (len(index),):
-            return values
-        return with_labels(values, index)
+        """Values at places, with the labels of these if they have such."""
+        labelled = _labelled_alike(labels_of(x), values=values)
+        return values if labelled is None else labelled
 
 
-def _index(x: Any) -> Any:
-    """The index of data of pandas, else None."""
-    kind = labelled_kind(type(x))
-    return x.index if kind in ("pandas.Series", "pandas.DataFrame") else None
+PANDAS = ("pandas.Series", "pandas.DataFrame")
+
+
+def is_labelled(x: Any, kinds: tuple[str, ...]) -> bool:
+    """Whether data are objects of these classes."""
+    return labelled_kind(type(x)) in kinds
+
+
+def labels_of(x: Any) -> Any:
+    """The index of data of pandas, an array of xarray itself, else None."""
+    if is_labelled(x, PANDAS):
+        return x.index
+    return x if is_labelled(x, ("xarray.DataArray",)) else None
+
+
+def _labelled_alike(labels: Any, **columns: np.ndarray) -> Any:
+    """Values by name with labels of data, one without a frame; None if they do not fit."""
+    if labels is None or any(values.shape != labels.shape for values in columns.values()):
+        return None
+    if is_labelled(labels, ("xarray.DataArray",)):
+        made = {name: labels.copy(data=values) for name, values in columns.items()}
+        if len(made) == 1:
+            return next(iter(made.values())).rename(None)
+        import xarray  # pyright: ignore
+
+        return xarray.Dataset(made)
+    if len(columns) == 1:
+        return with_labels(next(iter(columns.values())), labels)
+    return with_labels(np.stack(list(columns.values()), axis=1), labels, list(columns))

@@ -74,7 +74,9 @@ class OptimizeResult(Base, Generic[X]):
     def _repr_html_(self) -> str:
         first = ("success", "message", "fun", "cost", "x")
         names = [*(name for name in first if name in self), *(n for n in self if n not in first)]
-        return table([name, _short(self[name])] for name in names)
+        report = self.estimates._repr_html_() if "estimates" in self else ""
+        rows = [[name, _short(self[name])] for name in names if name != "estimates"]
+        return table(rows) + report
 
 
 def _short(value: Any) -> str:

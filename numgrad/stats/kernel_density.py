@@ -6,6 +6,7 @@ import numpy as np
 
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradLinAlgError, NumgradTypeError, NumgradValueError
+from numgrad.operations.arrangement import matrix_transpose
 from numgrad.operations.linear_algebra.solve import solve
 from numgrad.operations.linear_algebra.triangular import cholesky, solve_triangular
 from numgrad.operations.shape import as_operand, astype, reshape
@@ -71,7 +72,7 @@ class gaussian_kde:
             self.weights = weights[0] / np.sum(weights)
         self.neff = 1.0 / np.sum(self.weights * self.weights)
         deviation = self.dataset - np.sum(self.dataset * self.weights, axis=-1, keepdims=True)
-        self._spread = deviation * self.weights @ OPS["matrix_transpose"](deviation)
+        self._spread = deviation * self.weights @ matrix_transpose(deviation)
         self._spread = self._spread / (1.0 - np.sum(self.weights * self.weights))
         self.set_bandwidth(bw_method)
 

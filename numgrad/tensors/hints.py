@@ -39,6 +39,9 @@ SAME_NAME = {
     "scipy.signal": """convolve convolve2d correlate correlate2d csd detrend fftconvolve filtfilt
         hilbert istft lfilter lfilter_zi medfilt oaconvolve periodogram resample savgol_filter
         sosfilt sosfilt_zi sosfiltfilt stft welch""",
+    "scipy.spatial.distance": """braycurtis canberra cdist chebyshev cityblock correlation cosine
+        directed_hausdorff euclidean hamming jensenshannon mahalanobis minkowski pdist seuclidean
+        sqeuclidean squareform""",
     "scipy.special": """comb diric factorial h1vp h2vp ivp jvp kvp lambertw log_softmax logsumexp
         multigammaln perm polygamma sinc softmax spherical_in spherical_jn spherical_kn spherical_yn
         yvp zeta""",
@@ -67,13 +70,6 @@ EXPRESSIONS = {
         "ng.implicit.argmin(lambda p, *args: ng.sum((f(xdata, *p, *args) - ydata) ** 2), p0, args)"
     ),
     "scipy.sparse.linalg.spsolve": "ng.sparse.spsolve(A.data, ng.sparse.pattern(A), b)",
-    "scipy.spatial.distance.chebyshev": "ng.max(abs(u - v))",
-    "scipy.spatial.distance.cityblock": "ng.sum(abs(u - v))",
-    "scipy.spatial.distance.cosine": "1 - u @ v / (ng.linalg.norm(u) * ng.linalg.norm(v))",
-    "scipy.spatial.distance.cdist": "ng.linalg.norm(XA[:, None] - XB, axis=-1)",
-    "scipy.spatial.distance.euclidean": "ng.linalg.norm(u - v)",
-    "scipy.spatial.distance.minkowski": "ng.linalg.norm(u - v, p)",
-    "scipy.spatial.distance.sqeuclidean": "ng.sum((u - v) ** 2)",
     "scipy.stats.gmean": "ng.exp(ng.mean(ng.log(a), axis=0))",
     "scipy.stats.hmean": "1 / ng.mean(1 / a, axis=0)",
     "scipy.stats.kurtosis": (
@@ -130,9 +126,6 @@ OPTIONS = {
     "scipy.linalg.eigh": {"b": "ng.linalg.eigh(a, b=b)"},
     "scipy.linalg.eigvalsh": {"b": "ng.linalg.eigvalsh(a, b=b)"},
     "scipy.linalg.qr": {"mode='economic'": "ng.linalg.qr(a, mode='reduced')"},
-    "scipy.spatial.distance.cdist": {
-        "metric='cityblock'": "ng.linalg.norm(XA[:, None] - XB, 1, axis=-1)"
-    },
     "scipy.stats.kurtosis": {
         "fisher=False": "ng.mean(((a - ng.mean(a, axis=0)) / ng.std(a, axis=0)) ** 4, axis=0)"
     },

@@ -33,6 +33,7 @@ from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.run.program import KernelProgram, Options
 from numgrad.compiler.run.steps import KernelStep
 from numgrad.core.op import OPS
+from tests.compiler.emulated_calls import library_calls
 
 UNWRITTEN = {
     1: 0xA5,
@@ -282,6 +283,21 @@ class Memory:
         strides = (row * dtype.itemsize, dtype.itemsize)
         return np.lib.stride_tricks.as_strided(array[at:], shape, strides)
 
+    def elements(self, like: Any, address: int, shape: Any, *, out: bool = False) -> np.ndarray:
+        """The elements of an array in order, which a kernel that is called reads or writes."""
+        dtype = np.dtype(like)
+        if 0 in shape:
+            return np.zeros(shape, dtype)
+        array, at = self._find(dtype, address, 0)
+        size = int(np.prod(shape))
+        if at + size > array.size:
+            raise EmulationError(f"{size} elements at {at} of {array.size}")
+        view = array[at : at + size].reshape(shape)
+        nobody = unwritten((1,), dtype).tobytes()
+        if not out and any(x.tobytes() == nobody for x in view.flat):
+            raise EmulationError("an operand is read before it is written")
+        return view
+
     def block_product(
         self, like: Any, size: int, a: int, row_a: int, step_a: int, b: int, row_b: int,
         count: int, c: int, row_c: int, rows: int, columns: int, add: int,
@@ -332,6 +348,7 @@ class Memory:
             "load": self.load,
             "load_if": self.load_if,
             "store": self.store,
+            **library_calls(self.elements),
             "gemm": self.gemm,
             "block_product": self.block_product,
             "thread_limit": lambda: 2,

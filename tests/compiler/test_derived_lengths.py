@@ -97,7 +97,7 @@ squares_backwards.vjp(x=lambda g, x: 2 * x * g[::-1])
 squares_backwards.shape(lambda x: x)
 
 STEPS = {
-    "sort": lambda m, c: np.sort(c) * 0.7,
+    "sort": lambda m, c: np.real(np.sort(c + 0j)) * 0.7,
     "fft": lambda m, c: np.real(np.fft.ifft(np.fft.fft(c) * 0.8)),
     "convolve": lambda m, c: np.convolve(c, WEIGHTS, "same"),
     "interp": lambda m, c: np.interp(c, GRID, SINES),
@@ -108,9 +108,11 @@ STEPS = {
     ),
     "loop": lambda m, c: m.scan(lambda a, t: (np.sin(a) * t, a[0]), c, TIMES)[0],
     "uncounted loop": lambda m, c: m.while_loop(
-        lambda s: s[0] < 2, lambda s: (s[0] + 1, np.sort(s[1]) * 0.9), (0, c)
+        lambda s: s[0] < 2, lambda s: (s[0] + 1, np.real(np.sort(s[1] + 0j)) * 0.9), (0, c)
     )[1],
-    "branch": lambda m, c: m.cond(np.sum(c) > 0.3, lambda c: np.sort(c) * 0.5, np.sin, c),
+    "branch": lambda m, c: m.cond(
+        np.sum(c) > 0.3, lambda c: np.real(np.sort(c + 0j)) * 0.5, np.sin, c
+    ),
     "loop of a branch": lambda m, c: m.fori_loop(
         0, 2, lambda k, a: m.cond(a[0] > 0.1, np.sin, lambda a: a * 0.5 + 0.01, a), c
     ),

@@ -7,6 +7,7 @@ import pytest
 
 import numgrad as ng
 from numgrad.errors import NumgradLinAlgError
+from tests.compiler.emulator import emulating
 
 DRAW = np.random.default_rng(3)
 
@@ -76,6 +77,29 @@ def test_triangles(lower, trans, unit):
         expected = np.linalg.solve(triangle.T if trans else triangle, right)
         np.testing.assert_allclose(fast(a, right)[0], expected, rtol=1e-10)
     assert "Python" not in fast.report()
+
+
+def test_kernels_that_are_called_stay_within_their_operands():
+    def step(a):
+        lower = np.linalg.cholesky(definite(a))
+        x = np.linalg.solve(a, np.fft.irfft(np.fft.rfft(np.sort(a)) * 0.5, 3))
+        y = np.fft.fft(ng.linalg.solve_triangular(lower, x, lower=True), axis=0).real
+        return y + np.searchsorted(np.sort(a[:, 0]), a)
+
+    with emulating():
+        fast = ng.jit(lambda a: ng.scan(lambda c, _: (c, step(c)), a, None, length=2)[1])
+        a = DRAW.normal(size=(3, 3)) + 4 * np.eye(3)[::-1]
+        batch = ng.jit(ng.vmap(lambda a: ng.scan(lambda c, _: (c, rows(c)), a, None, length=2)[1]))
+
+        def rows(a):
+            return np.linalg.solve(a, np.fft.ifft(np.sort(a, axis=0)).real)
+
+        both = batch(np.stack([a, 2 * a]))
+        result = fast(a)
+    np.testing.assert_allclose(both[:, 0], [rows(a), rows(2 * a)], rtol=1e-10)
+    x = np.linalg.solve(a, np.sort(a) * 0.5)
+    y = np.fft.fft(np.linalg.solve(np.linalg.cholesky(definite(a)), x), axis=0).real
+    np.testing.assert_allclose(result[0], y + np.searchsorted(np.sort(a[:, 0]), a), rtol=1e-10)
 
 
 def test_float32_and_errors_are_those_of_eager_code():

@@ -102,6 +102,14 @@ def test_in_a_pipeline_and_a_search():
     assert clone(model).get_params() == model.get_params()
 
 
+def test_what_is_older_is_refused(monkeypatch):
+    import sklearn.utils.validation
+
+    monkeypatch.delattr(sklearn.utils.validation, "validate_data")
+    with pytest.raises(ng.NumgradRuntimeError, match=r"Regressor: needs scikit-learn 1\.6"):
+        ng.ecosystem.Regressor().fit(X, LINE)
+
+
 def test_errors_and_warnings():
     from sklearn.exceptions import ConvergenceWarning, NotFittedError
 

@@ -250,6 +250,20 @@ def test_labels_of_pandas_come_out():
     assert isinstance(plain(frame["x"]), pandas.Series)
 
 
+def test_labels_of_xarray_come_out():
+    xarray = pytest.importorskip("xarray")
+    x = xarray.DataArray(X, dims="t", coords={"t": X}, name="x")
+    y = xarray.DataArray(Y, dims="t", coords={"t": X}, name="y")
+    plain = ng.curve_fit(line, X[1:], Y[1:])
+    fit = ng.curve_fit(line, x, y.where(x > 0), nan_policy="omit")
+    assert type(fit.parameters) is np.ndarray
+    assert fit.residuals.dims == ("t",)
+    np.testing.assert_allclose(fit.residuals.sel(t=X[3]), plain.residuals[2], rtol=1e-9)
+    assert fit(x).identical(xarray.DataArray(plain(X), dims="t", coords={"t": X}))
+    band = fit.confidence_band(x)
+    np.testing.assert_allclose(band["high"].sel(t=X[5]), plain.confidence_band(X)[1][5], rtol=1e-9)
+
+
 def test_pictures():
     pytest.importorskip("matplotlib")
     fit = ng.curve_fit(decay, X, Y, sigma=np.diag(np.full(30, 0.05**2)), absolute_sigma=True)

@@ -42,9 +42,9 @@ from numgrad.codegen.locks import deferred
 
 EXPORTS = (
     "body", "packed", "numba_entry", "entry", "parallel_for", "thread_limit", "lost", "overhead",
-    "idle", "cycles",
+    "idle", "cycles", "native",
 )  # fmt: skip
-"""Functions that modules may define for others: see ``entry`` and ``driver``."""
+"""Functions that modules may define for others: see ``entry``, ``driver`` and ``c_entry``."""
 
 _HEADER, _FORMAT = struct.Struct("<I"), 2
 _RENAMED = rf"@({'|'.join(EXPORTS)})\b"

@@ -1,0 +1,212 @@
+"""C entries as functions that Numba's compiled code calls.
+
+Note [Calls from Numba]
+-----------------------
+An intrinsic makes the call itself: it takes the addresses of arrays from their structures and gives
+numbers that the entry writes a place on the stack, so a call costs what one between two C functions
+does. The address goes into the code of the caller, which therefore cannot be kept on disk; Numba
+says so of dynamic addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.c_entry import STATUS, CArgument
+from numgrad.codegen.dtypes import type_name
+from numgrad.codegen.native.signature import llvm_type
+from numgrad.codegen.nests.polynomial import Length, text_of
+
+Shape = tuple[Length, ...] | None
+
+
+def numba_function(
+    name: str,
+    address: int,
+    arguments: Sequence[CArgument],
+    inputs: Sequence[Shape],
+    outputs: Sequence[Shape],
+    axes: Mapping[int, tuple[int, int]],
+    lengths: Mapping[int, int],
+    *,
+    into: bool,
+) -> Any:
+    """A function for Numba around a C entry: Note [Calls from Numba].
+
+    ``axes`` says at which input and axis a length is found, ``lengths`` what the others are. With
+    ``into`` it takes the arrays of results, after the inputs.
+    """
+    from numba import njit
+
+    given = [a for a in arguments if a.role in ("array", "number")]
+    results = [a for a in arguments if a.role == "result"]
+
+    def length(k: int) -> str:
+        return f"_n{k}" if k in axes else str(lengths[k])
+
+    body = [f"{a.name} = _contiguous({a.name})" for a in given if a.role == "array"]
+    body += [f"_n{k} = {given[number].name}.shape[{axis}]" for k, (number, axis) in axes.items()]
+    for argument, shape in zip(given, inputs, strict=True):
+        for axis, terms in enumerate(shape or ()):
+            expected = text_of(terms, length)
+            body += [
+                f"if {argument.name}.shape[{axis}] != {expected}:",
+                f"    raise ValueError('{name}: {argument.name} has another length along axis "
+                f"{axis} than the example, or than other arrays')",
+            ]
+    own = []
+    for argument, shape in zip(results, outputs, strict=True):
+        if shape is None:
+            continue
+        extents = [text_of(n, length) for n in shape]
+        if into:
+            own.append(argument.name)
+            for axis, expected in enumerate(extents):
+                body += [
+                    f"if {argument.name}.shape[{axis}] != {expected}:",
+                    f"    raise ValueError('{name}: {argument.name} has the wrong length along "
+                    f"axis {axis}')",
+                ]
+        else:
+            dtype = "bool_" if argument.dtype.kind == "b" else argument.dtype.name
+            body.append(f"{argument.name} = _np.empty(({', '.join(extents)},), _np.{dtype})")
+    passed = [
+        f"_n{k}" if a.role == "length" else a.name
+        for a, k in _with_axes(arguments, axes)
+        if a.role != "result" or a.rank
+    ]
+    body.append(f"_out = _invoke({', '.join(passed)})")
+    for status, message in STATUS.items():
+        body += [f"if _out[0] == {status}:", f"    raise RuntimeError('{name}: {message}')"]
+    numbers = iter(range(1, len(results) + 1))
+    texts = [a.name if a.rank else f"_out[{next(numbers)}]" for a in results]
+    texts = [t for t, a in zip(texts, results, strict=True) if not (into and a.rank)]
+    body.append(
+        "return " + (texts[0] if len(texts) == 1 else f"({', '.join(texts)})" if texts else "None")
+    )
+    head = ", ".join([*(a.name for a in given), *own])
+    source = "\n".join([f"def {name}({head}):", *("    " + line for line in body)])
+    space: dict[str, Any] = {
+        "_np": np, "_contiguous": _contiguous(), "_invoke": _invocation(name, address, arguments),
+    }  # fmt: skip
+    exec(source, space)
+    return njit(nogil=True)(space[name])
+
+
+def _with_axes(
+    arguments: Sequence[CArgument], axes: Mapping[int, Any]
+) -> list[tuple[CArgument, int]]:
+    """Arguments, those that are lengths with the numbers of their axes."""
+    symbols = iter(axes)
+    return [(a, next(symbols) if a.role == "length" else -1) for a in arguments]
+
+
+def _contiguous() -> Any:
+    """A function of Numba that copies arrays that are not contiguous."""
+    from numba import types
+    from numba.extending import overload
+
+    def contiguous(array):  # Numba compares these signatures with that of the lambdas
+        return np.ascontiguousarray(array)
+
+    @overload(contiguous)
+    def _of_layout(array):
+        if isinstance(array, types.Array) and array.layout != "C":
+            return lambda array: np.ascontiguousarray(array)
+        return lambda array: array
+
+    return contiguous
+
+
+def _invocation(name: str, address: int, arguments: Sequence[CArgument]) -> Any:
+    """An intrinsic of Numba: the status of a call, and the numbers that it writes."""
+    from llvmlite import ir
+    from numba.core import cgutils, types
+    from numba.core.errors import TypingError
+    from numba.extending import intrinsic
+
+    passed = [a for a in arguments if a.role != "result" or a.rank]
+    numbers = [a for a in arguments if a.role == "result" and not a.rank]
+
+    def check(argument: CArgument, given: Any) -> None:
+        kind = getattr(types, type_name(argument.dtype))
+        if not argument.is_pointer:
+            fits = isinstance(given, types.Number | types.Boolean)
+            if not fits or (isinstance(given, types.Complex) and argument.dtype.kind != "c"):
+                raise TypingError(f"{name}: {argument.name} is {given}, expected {kind}")
+            return
+        expected = f"a contiguous array of {kind} with {argument.rank} axes"
+        if not (
+            isinstance(given, types.Array)
+            and given.dtype == kind
+            and given.ndim == argument.rank
+            and given.layout == "C"
+        ):
+            raise TypingError(f"{name}: {argument.name} is {given}, expected {expected}")
+        if argument.role == "result" and not given.mutable:
+            raise TypingError(f"{name}: {argument.name} cannot be written to")
+
+    def ir_type(argument: CArgument) -> Any:
+        word = llvm_type(argument.dtype)
+        if word in ("float", "double"):
+            return ir.FloatType() if word == "float" else ir.DoubleType()
+        return ir.IntType(int(word[1:]))
+
+    def parts(context: Any, builder: Any, argument: CArgument, given: Any, value: Any) -> list[Any]:
+        """A number as it is passed to C."""
+        kind = getattr(types, type_name(argument.dtype))
+        value = context.cast(builder, value, given, kind)
+        if argument.dtype.kind == "c":
+            pair = context.make_complex(builder, kind, value=value)
+            return [pair.real, pair.imag]
+        return [builder.zext(value, ir.IntType(8))] if argument.dtype.kind == "b" else [value]
+
+    def call(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        given = iter(zip(passed, signature.args, values, strict=True))
+        operands, places = [], []
+        for argument in arguments:
+            if argument.role == "result" and not argument.rank:
+                count = 2 if argument.dtype.kind == "c" else 1
+                place = cgutils.alloca_once(builder, ir_type(argument), size=count)
+                places.append(place)
+                operands.append(builder.bitcast(place, cgutils.voidptr_t))
+                continue
+            _, kind, value = next(given)
+            if argument.is_pointer:
+                array = context.make_array(kind)(context, builder, value)
+                operands.append(builder.bitcast(array.data, cgutils.voidptr_t))
+            else:
+                operands += parts(context, builder, argument, kind, value)
+        function = ir.FunctionType(ir.IntType(32), [o.type for o in operands])
+        place = context.add_dynamic_addr(builder, address, info=f"numgrad_{name}")
+        pointer = builder.bitcast(place, function.as_pointer())
+        results = [builder.call(pointer, operands)]
+        for argument, place in zip(numbers, places, strict=True):
+            value = builder.load(place)
+            if argument.dtype.kind == "c":
+                kind = getattr(types, type_name(argument.dtype))
+                pair = context.make_complex(builder, kind)
+                pair.real = value
+                pair.imag = builder.load(cgutils.gep_inbounds(builder, place, 1))
+                value = pair._getvalue()
+            elif argument.dtype.kind == "b":
+                value = builder.icmp_unsigned("!=", value, ir.Constant(value.type, 0))
+            results.append(value)
+        return context.make_tuple(builder, signature.return_type, results)
+
+    def typed(given: Sequence[Any]) -> Any:
+        for argument, kind in zip(passed, given, strict=True):
+            check(argument, kind)
+        kinds = [types.int32, *(getattr(types, type_name(a.dtype)) for a in numbers)]
+        return types.Tuple(kinds)(*given), call
+
+    names = ", ".join(f"a{k}" for k in range(len(passed)))
+    source = f"def invoke(typingctx, {names}):\n    return typed(({names},))\n"
+    if not passed:
+        source = "def invoke(typingctx):\n    return typed(())\n"
+    space: dict[str, Any] = {"typed": typed}
+    exec(source, space)
+    return intrinsic(space["invoke"])

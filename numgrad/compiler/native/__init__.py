@@ -1,0 +1,1 @@
+"""Compiled functions that other machine code calls: ``ng.jit(f).native(*examples)``."""

@@ -1,0 +1,148 @@
+"""Calls of compiled functions from Numba, C and SciPy: ``python perf/native.py``.
+
+Nanoseconds of CPU time for each call, the least of several rounds in turns: value and gradient of
+``sum(exp(-x**2) * x)`` from a loop of Numba, from Python, and by JAX if that is there; then an
+integral by ``scipy.integrate.quad``; then leapfrog steps of a logistic regression in Numba.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numba
+import numpy as np
+from scipy.integrate import quad
+
+import numgrad as ng
+
+
+def rounds(calls: dict[str, tuple[Callable[[], Any], int]], seconds: float) -> dict[str, float]:
+    """Nanoseconds of each call, of functions that make so many."""
+    least = dict.fromkeys(calls, float("inf"))
+    for function, _ in calls.values():
+        function()
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        for name, (function, count) in calls.items():
+            start = time.process_time()
+            function()
+            least[name] = min(least[name], (time.process_time() - start) / count * 1e9)
+    return least
+
+
+def energy(x: Any) -> Any:
+    return np.sum(np.exp(-x * x) * x)
+
+
+@numba.njit
+def by_hand(x, slope):
+    total = 0.0
+    for k in range(len(x)):
+        e = np.exp(-x[k] * x[k])
+        total += e * x[k]
+        slope[k] = e - 2 * x[k] * x[k] * e
+    return total
+
+
+def repeated(function: Any) -> Any:
+    """A loop of Numba that calls a function of an array and an array for the gradient."""
+
+    @numba.njit
+    def run(x, slope, count):
+        total = 0.0
+        for _ in range(count):
+            total += function(x, slope)
+        return total
+
+    return run
+
+
+def gradients(size: int) -> dict[str, tuple[Callable[[], Any], int]]:
+    x, slope = np.linspace(-1, 1, size), np.empty(size)
+    fast = ng.jit(ng.value_and_grad(energy))
+    fast(x)
+    count = max(20, 200_000 // size)
+    native, hand = repeated(fast.native(x).njit_into), repeated(by_hand)
+    calls: dict[str, tuple[Callable[[], Any], int]] = {
+        "from Numba": (lambda: native(x, slope, count), count),
+        "by hand in Numba": (lambda: hand(x, slope, count), count),
+        "from Python": (lambda: [fast(x) for _ in range(500)], 500),
+    }
+    try:
+        import jax
+        import jax.numpy as jnp
+    except ImportError:
+        return calls
+    jax.config.update("jax_enable_x64", True)
+    theirs = jax.jit(jax.value_and_grad(lambda x: jnp.sum(jnp.exp(-x * x) * x)))
+    there = jnp.asarray(x)
+    calls["JAX from Python"] = (lambda: [theirs(there) for _ in range(500)], 500)
+    return calls
+
+
+def integrals(frequency: float) -> dict[str, tuple[Callable[[], Any], int]]:
+    def function(t: Any, w: Any) -> Any:
+        return np.exp(-0.5 * t) * np.sin(w * t) ** 2
+
+    native = ng.jit(function).native(0.0, 0.0)
+    callback = native.low_level_callable("double(double)", frequency)
+    return {
+        "compiled integrand": (lambda: [quad(callback, 0, 10) for _ in range(50)], 50),
+        "Python's integrand": (
+            lambda: [quad(function, 0, 10, args=(frequency,)) for _ in range(50)],
+            50,
+        ),
+    }
+
+
+def leapfrogs(rows: int, columns: int) -> dict[str, tuple[Callable[[], Any], int]]:
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=(rows, columns))
+    labels = (rng.random(rows) < 0.5) * 1.0
+
+    def minus_log_density(w: Any) -> Any:
+        logits = data @ w
+        return np.sum(np.logaddexp(0.0, logits) - labels * logits) + 0.5 * np.sum(w * w)
+
+    slope = ng.jit(ng.grad(minus_log_density)).native(np.zeros(columns)).njit
+
+    @numba.njit
+    def run(position, momentum, step, count):
+        for _ in range(count):
+            momentum = momentum - 0.5 * step * slope(position)
+            position = position + step * momentum
+            momentum = momentum - 0.5 * step * slope(position)
+        return position
+
+    start = np.zeros(columns)
+    return {"leapfrog step": (lambda: run(start, start + 0.1, 1e-3, 200), 200)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--seconds", type=float, default=2.0, help="CPU seconds for each row")
+    options = parser.parse_args()
+    ng.set_num_threads(1)
+    groups: dict[str, dict[str, Any]] = {
+        f"value and gradient of {size} elements": gradients(size) for size in (10, 1000, 100_000)
+    }
+    for frequency in (1.0, 20.0):
+        groups[f"quad of an integrand of frequency {frequency:.0f}"] = integrals(frequency)
+    groups["logistic regression, 1000 x 10"] = leapfrogs(1000, 10)
+    for title, calls in groups.items():
+        print(title)
+        for name, value in rounds(calls, options.seconds).items():
+            print(f"    {name:22}{value:14,.0f} ns", flush=True)
+
+
+if __name__ == "__main__":
+    main()

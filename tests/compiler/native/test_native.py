@@ -1,0 +1,272 @@
+"""Compiled functions that leave Python: `ng.jit(f).native(*examples)`."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import integrate, ndimage
+
+import numgrad as ng
+from numgrad.core.tree import leaves
+
+RNG = np.random.default_rng(7)
+X, Y = RNG.normal(size=(4, 3)), RNG.normal(size=(3, 5))
+WEIGHT = RNG.normal(size=(2, 3))
+
+PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "value and gradient": (ng.value_and_grad(lambda x: np.sum(np.exp(-x * x) * x)), (X[0],)),
+    "two matrices": (
+        ng.value_and_grad(lambda a, b: np.sum(np.tanh(a @ b)), argnums=(0, 1)),
+        (X, Y),
+    ),
+    "captured": (lambda x: np.tanh(WEIGHT @ x).sum(), (X[0],)),
+    "nesting": (lambda p: {"a": p["w"] * 2, "n": None, "s": (p["w"].sum(),)}, ({"w": X[1]},)),
+    "single": (lambda x: (x * x, x.sum()), (X[0].astype(np.float32),)),
+    "complex": (lambda z, a: (z * np.conj(z) * a, (z * a).sum()), (X[0] + 1j * X[1], 2 + 1j)),
+    "complex64": (lambda z: z * z, ((X[0] + 1j * X[1]).astype(np.complex64),)),
+    "integers": (lambda i: (i * 2, i.sum(), i > 2), (np.arange(5),)),
+    "small integers": (lambda i, k: i + k, (np.arange(5, dtype=np.int8), np.uint8(3))),
+    "masks": (lambda m, x: (np.where(m, x, 0.0), ~m), (X[0] > 0, X[0])),
+    "views": (lambda x: (x, x[::-1], x.T, x.reshape(-1)), (X,)),
+    "twice": (lambda x: (lambda y: (y, y, y + 1))(np.exp(x)), (X[0],)),
+    "constants": (lambda x: (ng.full(3, 2.0), x[0] * 1, x.shape[0]), (X[0],)),
+    "lengths": (lambda x: (x.sum(), np.mean(x)), (X[0],)),
+    "no element": (lambda x: (x.sum(), x * 2), (np.zeros(0),)),
+    "one element": (lambda x: (x.sum(), x * 2), (np.ones(1),)),
+    "hessian": (ng.hessian(lambda x: np.sum(x**3) * x[0]), (X[0],)),
+    "jacobian": (ng.jacobian(lambda x: np.cos(x) * x[0]), (X[0],)),
+    "joined": (lambda x, y: np.concatenate([x, y * 2]), (X[0], X[1, :2])),
+    "numbers": (lambda a, b: (a * 2, a * b, b, a, b), (3.0, np.float32(2.0))),
+}
+
+
+@pytest.mark.slow(cases=8)
+@pytest.mark.parametrize("shapes", ["free", "fixed"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_results_have_the_bits_of_jit(name: str, shapes: Any) -> None:
+    function, arguments = PROGRAMS[name]
+    fast = ng.jit(function)
+    native = fast.native(*arguments, shapes=shapes)
+    ours, theirs = native(*arguments), fast(*arguments)
+    for a, b in zip(leaves(ours), leaves(theirs), strict=True):
+        assert a is b is None or (type(a) is type(b) and np.array_equal(a, b))
+        assert a is None or np.asarray(a).dtype == np.asarray(b).dtype
+
+
+def test_lengths_are_arguments() -> None:
+    native = ng.jit(lambda a, b: a @ b).native(X, Y)
+    assert native.declaration == (
+        "int32_t lambda_2(const double *a, int64_t a_length0, int64_t a_length1, const double *b, "
+        "int64_t b_length1, double *result);"
+    )
+    a, b = RNG.normal(size=(6, 2)), RNG.normal(size=(2, 7))
+    np.testing.assert_allclose(native(a, b), np.einsum("ij,jk", a, b))
+    with pytest.raises(ng.NumgradValueError, match=r"b has shape \(3, 7\), expected \(2, 7\)"):
+        native(a, RNG.normal(size=(3, 7)))
+
+
+def test_fixed_lengths_are_no_arguments() -> None:
+    native = ng.jit(lambda x: x * 2).native(X[0], shapes="fixed")
+    assert native.declaration == "int32_t lambda_2(const double *x, double *result);"
+    with pytest.raises(ng.NumgradValueError, match=r"x has shape \(2,\), expected \(3,\)"):
+        native(X[0, :2])
+
+
+def test_what_is_captured_is_a_copy() -> None:
+    weight = np.ones(3)
+    native = ng.jit(lambda x: x * weight).native(X[0])
+    weight[:] = 5.0
+    np.testing.assert_array_equal(native(X[0]), X[0])
+
+
+def test_a_captured_tensor_that_requires_grad_is_a_constant() -> None:
+    weight = ng.tensor([2.0, 3.0, 4.0], requires_grad=True)
+    native = ng.jit(lambda x: x * weight).native(X[0])
+    np.testing.assert_array_equal(native(X[0]), X[0] * [2, 3, 4])
+
+
+def test_raw_call_by_ctypes() -> None:
+    native = ng.jit(ng.value_and_grad(lambda x, k: np.sum(k * x**3))).native(X[0], 1.0)
+    value, gradient, x = np.empty(1), np.empty(3), X[0].copy()
+    status = native.ctypes(x.ctypes.data, 3, 0.5, value.ctypes.data, gradient.ctypes.data)
+    assert status == 0
+    np.testing.assert_allclose(value[0], 0.5 * np.sum(X[0] ** 3))
+    np.testing.assert_allclose(gradient, 1.5 * X[0] ** 2)
+    assert ctypes.cast(native.ctypes, ctypes.c_void_p).value == native.address
+
+
+def test_operands_that_an_operation_refuses() -> None:
+    native = ng.jit(np.take).native(X[0], np.array([0, 1]))
+    np.testing.assert_array_equal(native(X[0], np.array([2, 0])), X[0][[2, 0]])
+    with pytest.raises(IndexError, match="index 7 is out of range"):
+        native(X[0], np.array([2, 7]))
+    x, i, out = X[0].copy(), np.array([2, 7]), np.empty(2)
+    assert native.ctypes(x.ctypes.data, 3, i.ctypes.data, 2, out.ctypes.data) == 3
+
+
+def test_relations_of_lengths_are_checked() -> None:
+    native = ng.jit(lambda x, y: x[: y.shape[0]] * y).native(X[0], X[1, :2])
+    y, out = np.ones(9), np.empty(9)
+    x = X[0].copy()
+    status = native.ctypes(x.ctypes.data, 3, y.ctypes.data, 9, out.ctypes.data)
+    assert status == 1 or "y_length" not in native.declaration
+    assert 1 in native.messages
+
+
+def test_threads_share_it() -> None:
+    native = ng.jit(ng.value_and_grad(lambda x: np.sum(np.sin(x) * x))).native(X[0])
+    results: list[Any] = [None] * 4
+
+    def work(k: int) -> None:
+        for _ in range(200):
+            results[k] = native(np.full(3, 0.5 * k))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for k, (value, gradient) in enumerate(results):
+        t = 0.5 * k
+        np.testing.assert_allclose(value, 3 * np.sin(t) * t)
+        np.testing.assert_allclose(gradient, np.full(3, np.cos(t) * t + np.sin(t)))
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "message"),
+    [
+        (lambda x: ng.scan(lambda c, _: (c * 0.9, c), x, None, 5)[0], (X[0],), "scan runs outside"),
+        (np.linalg.eigvalsh, (np.eye(3),), "runs outside of its kernel"),
+    ],
+)
+def test_what_needs_python_is_refused(function: Any, arguments: Any, message: str) -> None:
+    with pytest.raises(ng.NumgradNotImplementedError, match=message):
+        ng.jit(function).native(*(a.copy() for a in arguments))
+
+
+def test_wrong_arguments() -> None:
+    fast = ng.jit(lambda x: x * 2)
+    native = fast.native(X[0])
+    with pytest.raises(ng.NumgradTypeError, match="x is of dtype float32 with 1 axes"):
+        native(X[0].astype(np.float32))
+    with pytest.raises(ng.NumgradTypeError, match="with 2 axes"):
+        native(X)
+    with pytest.raises(ng.NumgradValueError, match="shapes is"):
+        fast.native(X[0], shapes="other")  # pyright: ignore
+
+
+# ------------------------------------------------------------------------------------------- SciPy
+
+
+def test_integrands() -> None:
+    native = ng.jit(lambda t, k: np.exp(-k * t) * np.sin(t)).native(0.0, 0.0)
+    one = native.low_level_callable("double(double)", 0.5)
+    assert integrate.quad(one, 0, 10)[0] == pytest.approx(0.8059891297577093, rel=1e-12)
+    several = native.low_level_callable("double (int, double *, void *)")
+    exact = integrate.nquad(lambda t, k: np.exp(-k * t) * np.sin(t), [[0, 2], [0.4, 0.5]])[0]
+    assert integrate.nquad(several, [[0, 2], [0.4, 0.5]])[0] == pytest.approx(exact, rel=1e-12)
+
+
+def test_constants_of_a_callback_are_arrays_too() -> None:
+    native = ng.jit(lambda t, c: np.sum(c * t)).native(0.0, np.ones(3))
+    call = native.low_level_callable("double(double,void*)", np.array([1.0, 2.0]))
+    assert integrate.quad(call, 0, 2)[0] == pytest.approx(6.0)
+
+
+def test_filters() -> None:
+    image = RNG.normal(size=(6, 7))
+    native = ng.jit(lambda w: np.sqrt(np.mean(w * w))).native(np.zeros(9))
+    call = native.low_level_callable("int(double *, intptr_t, double *, void *)")
+    expected = ndimage.generic_filter(image, lambda w: np.sqrt(np.mean(w * w)), size=3)
+    np.testing.assert_allclose(ndimage.generic_filter(image, call, size=3), expected)
+
+
+@pytest.mark.parametrize(
+    ("signature", "rest", "message"),
+    [
+        ("double(double)", (), "0 values for the 2 inputs"),
+        ("int(x)", (), "no callback has the signature"),
+        ("int(double*,intptr_t,double*,void*)", (1.0,), "a filter has an array"),
+    ],
+)
+def test_callbacks_that_do_not_fit(signature: str, rest: Any, message: str) -> None:
+    native = ng.jit(lambda t, k: t * k).native(0.0, 0.0)
+    with pytest.raises(ng.NumgradError, match=message):
+        native.low_level_callable(signature, *rest)
+
+
+# ------------------------------------------------------------------------------------------- Numba
+
+
+@pytest.mark.slow(cases=0)
+@pytest.mark.parametrize("parallel", [False, True])
+def test_numba_calls_it(parallel: bool) -> None:
+    numba = pytest.importorskip("numba")
+    gradient = ng.jit(ng.value_and_grad(lambda x: np.sum(x * x))).native(X[0]).njit
+
+    @numba.njit(parallel=parallel)
+    def run(rows: Any) -> Any:
+        out = np.empty(len(rows))
+        for k in numba.prange(len(rows)):
+            value, slope = gradient(rows[k, ::2])  # which is not contiguous
+            out[k] = value + slope[0] + slope[1] + slope[2]
+        return out
+
+    rows = RNG.normal(size=(20, 5))
+    used = rows[:, ::2]
+    np.testing.assert_allclose(run(rows), (used**2).sum(1) + 2 * used.sum(1))
+
+
+@pytest.mark.slow(cases=0)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_numba_gets_the_same_bits(name: str) -> None:
+    function, arguments = PROGRAMS[name]
+    fast = ng.jit(function)
+    out = fast.native(*arguments).njit(*leaves(arguments))
+    expected = [leaf for leaf in leaves(fast(*arguments)) if leaf is not None]
+    for a, b in zip(out if isinstance(out, tuple) else (out,), expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.slow(cases=0)
+def test_numba_writes_into_arrays() -> None:
+    native = ng.jit(ng.value_and_grad(lambda x: np.sum(x * x))).native(X[0])
+    slope = np.empty(3)
+    assert native.njit_into(X[0], slope) == native(X[0])[0]
+    np.testing.assert_array_equal(slope, 2 * X[0])
+    with pytest.raises(ValueError, match="the wrong length"):
+        native.njit_into(X[0], np.empty(4))
+
+
+@pytest.mark.slow(cases=0)
+def test_numba_names_what_is_wrong() -> None:
+    numba = pytest.importorskip("numba")
+    native = ng.jit(lambda x, y: x + y).native(X[0], X[1])
+    with pytest.raises(numba.TypingError, match="expected a contiguous array of float64"):
+        native.njit(X[0].astype(np.float32), X[1])
+    with pytest.raises(ValueError, match="y has another length"):
+        native.njit(X[0], np.ones(9))
+
+
+# ----------------------------------------------------------------------------------------------- C
+
+
+@pytest.mark.slow(cases=0)
+@pytest.mark.parametrize("compiler", [["cc", "-std=c99"], ["c++", "-std=c++17", "-x", "c++"]])
+def test_declarations_are_c(compiler: list[str], tmp_path: Any) -> None:
+    if shutil.which(compiler[0]) is None:
+        pytest.skip(f"no {compiler[0]} here")
+    lines = ["#include <stdint.h>"]
+    for k, (function, arguments) in enumerate(PROGRAMS.values()):
+        text = ng.jit(function).native(*arguments).declaration
+        lines.append(text.replace("(", f"_{k}(", 1))
+    path = tmp_path / "declarations.h"
+    path.write_text("\n".join(lines) + "\n")
+    options = ["-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
+    subprocess.run([*compiler, *options, str(path)], check=True, capture_output=True)
