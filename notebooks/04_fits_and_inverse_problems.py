@@ -164,6 +164,42 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
+# ## Interpolation inside a model
+#
+# `ng.interpolate` has SciPy's splines and tables, with gradients in data and places. A line whose
+# shape was measured once is found again, moved and stretched, on a background of which nothing is
+# known but that it is smooth: a spline through six values that are fitted as well.
+
+# %%
+measured_at = np.linspace(-3, 3, 25)
+shape = np.exp(-(measured_at**2)) * (1 + 0.5 * np.sin(3 * measured_at))
+line = ng.interpolate.CubicSpline(measured_at, shape)
+knots, channels = np.linspace(0, 20, 6), np.linspace(0, 20, 150)
+
+
+def spectrum(p):
+    """The line and the background under it."""
+    inside = np.clip((channels - p["shift"]) / p["width"], -3, 3)
+    background = ng.interpolate.CubicSpline(knots, p["background"], bc_type="natural")
+    return p["height"] * line(inside) + background(channels)
+
+
+truth = {"shift": 8.0, "width": 1.5, "height": 3.0, "background": [1.0, 1.4, 1.3, 0.9, 0.8, 1.1]}
+counted = spectrum(truth).numpy() + 0.05 * np.random.default_rng(1).standard_normal(150)
+guess = {"shift": 7.5, "width": 1.0, "height": 2.0, "background": np.ones(6)}
+fitted = ng.least_squares(lambda p: spectrum(p) - counted, guess, jit=True).x
+print("shift, width, height", *(np.round(fitted[k], 3) for k in ("shift", "width", "height")))
+assert np.allclose(fitted["shift"], 8.0, atol=0.02)
+
+figure, axes = plt.subplots(figsize=(7, 3))
+axes.plot(channels, counted, ".", color="0.6", label="data")
+axes.plot(channels, spectrum(fitted), label="fit")
+axes.plot(knots, fitted["background"], "o", label="values of the background")
+axes.set_xlabel("channel")
+axes.legend()
+plt.show()
+
+# %% [markdown]
 # ## Minimize, with second derivatives and constraints
 #
 # `ng.minimize` takes any of SciPy's methods. Methods of second order get exact products with the

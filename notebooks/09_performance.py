@@ -70,19 +70,10 @@ import numgrad as ng
 #
 # [GradBench](https://github.com/gradbench/gradbench) compares tools for differentiation by 12 evals.
 # `python perf/gradbench --checkout PATH` runs them as numgrad code (`perf/gradbench/README.md`)
-# beside tools in C++ and JAX, and GradBench judges the results: all are valid. Ratios of CPU time on
-# one thread of an AMD EPYC (Zen 4) that other programs used too; below 1 numgrad is faster:
-#
-# | derivative of | numgrad | C++ by hand | CoDiPack | JAX |
-# |---|---|---|---|---|
-# | log-sum-exp, n = 2,500; 160,000 | 8.7; 428 us | 0.58; 0.36 | 0.21; 0.16 | 0.30; 0.95 |
-# | least squares, n = 16; 512; 16,392 | 17; 30; 1,000 us | 4.7; 0.29; 0.30 | 1.1; 0.06; 0.05 | 0.61; 0.11; 0.04 |
-# | ODE, 1,000 x 10; 10,000 x 100 steps | 88 us; 5.9 ms | closed form | 0.37; 0.23 | 1.1; 0.70 |
-# | k-means, 10 x 1,000; 100 x 10,000 | 29 us; 2.2 ms | 1.1; 0.72 | 0.05; 0.02 | 0.31; 0.15 |
-# | bundle adjustment, 31,843; 36,455 | 8.8; 10.3 ms | 1.5; 1.6 | 0.36; 0.26 | |
-# | hand tracking, 100; 1,600 points | 1.4; 4.1 ms | 2.8; 3.4 | 0.26; 0.72 | |
-# | a particle's path, rr, ff, fr, rf | 7.6, 5.7, 5.5, 8.4 ms | differences: 1.1, 0.8, 0.8, 1.2 | | |
-# | a saddle point, rr, ff, fr, rf | 17, 11, 10, 13 ms | differences: 0.8, 0.5, 0.5, 0.6 | | |
+# beside tools in C++, JAX and PyTorch, and GradBench judges the results: all are valid. The table of
+# a stored run is among the {doc}`benchmarks`, with a chart of how cost grows with elements, steps,
+# parameters and operations (`python perf/growth.py`). `python perf/science` compares eleven programs
+# of science, from a Kalman filter to particles in cells, with JAX.
 #
 # ## From commit to commit
 #

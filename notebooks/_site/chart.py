@@ -4,6 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+TOOLS = {"manual": "C++ by hand", "codipack": "CoDiPack", "jax": "JAX", "pytorch": "PyTorch"}
+TOOLS["finite"] = "differences in C++"
+"""Tools of GradBench in the order of their columns."""
+VALUES = ("primal", "objective", "cost", "square")
+"""Functions of its evals that compute no derivative."""
+
 PEERS = {"torch": "PyTorch", "jax": "JAX", "autograd": "HIPS autograd", "numpy": "NumPy, SciPy"}
 """Libraries in the order of their markers."""
 
@@ -54,3 +60,21 @@ def draw_growth(results: Path, target: Path) -> None:
             axes.legend(fontsize="small")
     target.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(target, dpi=150, metadata={"Software": None})
+
+
+def gradbench_table(results: Path) -> str:
+    """The table of derivatives, from the stored results of ``perf/gradbench``."""
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    for figure in json.loads(results.read_text())["figures"]:
+        if figure["function"] not in VALUES and figure["seconds"]:
+            key = figure["eval"], figure["size"], figure["function"]
+            rows.setdefault(key, {})[figure["tool"]] = figure
+    lines = ["| eval | size | derivative | numgrad | " + " | ".join(TOOLS.values()) + " |"]
+    lines.append("|---" * (len(TOOLS) + 4) + "|")
+    for key, by_tool in rows.items():
+        own = by_tool["numgrad"]["seconds"]
+        time = f"{1e6 * own:.3g} us" if own < 1e-3 else f"{1e3 * own:.3g} ms"
+        ratios = [own / by_tool[t]["seconds"] if t in by_tool else None for t in TOOLS]
+        texts = ["" if r is None else f"{r:.2g}" if r < 10 else f"{r:.0f}" for r in ratios]
+        lines.append(f"| {' | '.join([*key, time, *texts])} |")
+    return "\n".join(lines) + "\n"

@@ -16,6 +16,7 @@ def write_pages(app: Sphinx) -> None:
     """Write the generated sources."""
     folder = Path(app.srcdir) / "generated"
     pages = {**reference.pages(), **handbook.pages()}
+    pages["gradbench.txt"] = chart.gradbench_table(folder.parent / "gradbench.json")
     for old in folder.rglob("*.rst"):
         if str(old.relative_to(folder)) not in pages:
             old.unlink()

@@ -163,8 +163,9 @@ def main() -> int:
             "python": platform.python_version(),
             "cores": os.cpu_count(),
         }
-        contents = {**machine, "figures": [vars(f) for f in figures]}
-        args.json.write_text(json.dumps(contents, indent=1) + "\n")
+        lines = ",\n".join(f"  {json.dumps(vars(f))}" for f in figures)
+        head = json.dumps(machine)[1:-1]
+        args.json.write_text(f'{{{head}, "figures": [\n{lines}\n]}}\n')
     if args.chart:
         chart(rows(figures), args.chart)
     own = [f.verdict for f in figures if f.tool == "numgrad"]
