@@ -30,6 +30,7 @@ from numgrad.codegen.adjoint.representation import (
     names_in,
     walk,
 )
+from numgrad.errors import NumgradKernelError
 
 
 class Activity:
@@ -75,7 +76,12 @@ class Activity:
             return False
         dtypes = [function.dtype_of(o) for o in statement.operands]
         out = function.dtypes[statement.name]
-        partial = self.operations.partial(statement.operation, k, dtypes, out, statement.operands)
+        try:
+            partial = self.operations.partial(
+                statement.operation, k, dtypes, out, statement.operands
+            )
+        except NumgradKernelError as error:
+            raise NumgradKernelError(f"{function.name}: {error}") from error
         return partial is not None
 
     def _forwards(self, s: KernelStatement, names: set[str]) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from numgrad.codegen.adjoint.activity import Activity, CotangentBlocks
-from numgrad.codegen.adjoint.operations import Operations
+from numgrad.codegen.adjoint.operations import LABELS, Operations
 from numgrad.codegen.adjoint.overwrites import Overwrites
 from numgrad.codegen.adjoint.placement import Tapes
 from numgrad.codegen.adjoint.representation import (
@@ -224,8 +224,8 @@ class Backward:
             return
         function = self.function
         dtypes = [function.dtype_of(o) for o in s.operands]
-        words = {c: self.texts.value(o) for c, o in zip("abcdefh", s.operands, strict=False)}
-        values: dict[str, Value] = dict(zip("abcdefh", s.operands, strict=False)) | {"t": s.name}
+        words = {c: self.texts.value(o) for c, o in zip(LABELS, s.operands, strict=False)}
+        values: dict[str, Value] = dict(zip(LABELS, s.operands, strict=False)) | {"t": s.name}
         for k, operand in enumerate(s.operands):
             if operand not in self.activity:
                 continue

@@ -232,8 +232,11 @@ class CallReader(ArrayCallReader):
         return value
 
     def _refuse_function(self, node: Any, cause: Exception | None = None) -> NoReturn:
-        problem = f"{ast.unparse(getattr(node, 'func', node))} has no derivative rule"
-        remedy = "use functions of math, numpy or ng.special, or write it in the kernel language"
+        problem = f"{ast.unparse(getattr(node, 'func', node))} is no function that kernels read"
+        remedy = (
+            "use functions of one element of math, numpy or ng.special, write it in the kernel "
+            "language, or call it outside"
+        )
         try:
             self.refuse(node, problem, remedy)
         except NumgradKernelError as error:

@@ -33,7 +33,7 @@ from collections.abc import Sequence
 from numgrad.codegen.adjoint.activity import Activity
 from numgrad.codegen.adjoint.backward import bar, makers_of
 from numgrad.codegen.adjoint.liveness import assigned_names, statements_in, targets_of
-from numgrad.codegen.adjoint.operations import Operations
+from numgrad.codegen.adjoint.operations import LABELS, Operations
 from numgrad.codegen.adjoint.representation import (
     Block,
     Carried,
@@ -135,13 +135,15 @@ class _KnownCotangents:
             return
         function = self.function
         dtypes = [function.dtype_of(o) for o in maker.operands]
-        words = {c: self.texts.value(o) for c, o in zip("abcdefh", maker.operands, strict=False)}
-        values = dict(zip("abcdefh", maker.operands, strict=False))
+        words = {c: self.texts.value(o) for c, o in zip(LABELS, maker.operands, strict=False)}
+        values = dict(zip(LABELS, maker.operands, strict=False))
         for k, operand in enumerate(maker.operands):
+            if operand not in self.activity:
+                continue
             template = self.operations.partial(
                 maker.operation, k, dtypes, function.dtypes[value], maker.operands
             )
-            if template is None or operand not in self.activity:
+            if template is None:
                 continue
             labels = set(_LABELS.findall(template)) - {"g"}
             if "t" in labels:

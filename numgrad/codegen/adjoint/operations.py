@@ -39,7 +39,8 @@ _INFIX = {
     "bitwise_or": "|", "bitwise_xor": "^", "logical_and": "&", "logical_or": "|",
     "logical_xor": "^",
 }  # fmt: skip
-_LABELS = "abcdefh"
+LABELS = "abcdefhijklmnopqrsu"
+"""What templates call operands; ``g`` and ``t`` are the cotangent and the result."""
 _SAME = {"max": "maximum", "min": "minimum"}
 """Python's own functions, whose derivatives are those of operations."""
 _CHEAP = {"add", "subtract", "multiply", "divide", "negative", "copy", "cast", "max", "min"}
@@ -150,7 +151,7 @@ class Operations:
         if name in self.definitions or _in_library(operation, dtype):
             return name
         reader = Reader()
-        operands = [reader.input(c, dtype) for c in _LABELS[: self.table.count(operation)]]
+        operands = [reader.input(c, dtype) for c in LABELS[: self.table.count(operation)]]
         value = self.table.value(operation, reader, operands)
         if value.op == operation:
             raise NumgradTypeError(f"{operation} has no form for {dtype} in compiled loops")
@@ -226,7 +227,7 @@ class Operations:
             return "{g}.imag" if k else "{g}.real"
         reader = Reader()
         g = reader.input("g", out)
-        inputs = [reader.input(c, d) for c, d in zip(_LABELS, dtypes, strict=False)]
+        inputs = [reader.input(c, d) for c, d in zip(LABELS, dtypes, strict=False)]
         y = reader.input("t", out)
         try:
             value = self.table.gradient(_SAME.get(operation, operation), k, g, inputs, y)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from numgrad.codegen.adjoint.activity import Activity
-from numgrad.codegen.adjoint.operations import Operations, cast, literal
+from numgrad.codegen.adjoint.operations import LABELS, Operations, cast, literal
 from numgrad.codegen.adjoint.replay import branch_lines
 from numgrad.codegen.adjoint.representation import (
     Allocate,
@@ -132,7 +132,7 @@ class Forward:
         template = operations.partial(s.operation, k, dtypes, out, s.operands)
         if template is None:
             return None
-        words = {c: self.texts.value(o) for c, o in zip("abcdefh", s.operands, strict=False)}
+        words = {c: self.texts.value(o) for c, o in zip(LABELS, s.operands, strict=False)}
 
         def gradient(g: str) -> str:
             return template.format(**words, t=s.name, g=g)
