@@ -10,6 +10,7 @@ is a parameter too, whose gradients are pulled through the integrand's own graph
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -434,24 +435,36 @@ class Integral:
         return replace(self, function=function, nesting=nesting, others=(None,) * count)
 
     def closures_at(self, a: Any, b: Any, parameters: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Tensors that the integrand closes over, at some points."""
+        """Tensors that the integrand closes over, at some points; if at any, at all points."""
         low, high = (float(end._array if isinstance(end, Tensor) else end) for end in (a, b))
+        points = [_between(low, high, part) for part in (0.0625, 0.4375, 0.875)]
 
         def function(own: Sequence[Tensor]) -> list[Tensor]:
-            values = [self.at(_between(low, high, part), own) for part in (0.0625, 0.4375, 0.875)]
+            values = [self.at(x, own) for x in points]
             return [value for value in values if isinstance(value, Tensor)]
 
         standins = [Tensor(np.array(p._array), p.dtype.kind in "fc") for p in parameters]
+        closures = tuple(closed_over(self.name, function, standins))
+        if not closures:
+            return ()
+        points = []  # a branch may close over others
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", integrate.IntegrationWarning)
+            replace(self, closures=closures).solved(low, high, parameters, points)
         return tuple(closed_over(self.name, function, standins))
 
-    def solved(self, a: Any, b: Any, parameters: Sequence[Tensor]) -> tuple[Any, float]:
-        """Numbers: the value and an estimate of its error."""
+    def solved(
+        self, a: Any, b: Any, parameters: Sequence[Tensor], points: list[float] | None = None
+    ) -> tuple[Any, float]:
+        """Numbers: the value and an estimate of its error; ``points`` gets the places of values."""
         low, high = (float(end) for end in (a, b))
         parameters = [each.detach() for each in parameters]
 
         checks = self.followed and not self.closures
 
         def integrand(x: float) -> np.ndarray:
+            if points is not None:
+                points.append(x)
             with enable_grad() if checks else no_grad():
                 value = self.at(x, parameters)
             lost = isinstance(value, Tensor) and (

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
+from numgrad.autograd.modes import enable_grad
 from numgrad.core.abstract import AbstractLength
 from numgrad.core.foreign import refuse_mask
 from numgrad.core.interpreter import eagerly, state
 from numgrad.core.op import OPS
 from numgrad.core.tree import Nesting, align, flatten, leaves, paths, unflatten
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError, NumgradValueError
+from numgrad.implicit.solution import Gate, Gated
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.call import check_function
 from numgrad.transforms.derivatives import jacobian
@@ -374,20 +376,29 @@ def slopes_jvp(
             return out.primal, filled(out.tangent, y.shape, y.dtype)
         except NumgradNotImplementedError:  # a rule of reverse mode only
             pass
-    operands = [OPS["positive"](x) if x.requires_grad else x.detach() for x in (y, *params)]
-    for x, m in zip(operands, moves, strict=False):
-        if m is not None and not x.requires_grad:
-            x.requires_grad_()
-    out = system.rhs(t, *operands)
-    moving = [
-        (x, m)
-        for x, m in zip((*operands, *system.closed_over), moves, strict=True)
-        if m is not None
-    ]
-    linear = Linearization([out], [x for x, _ in moving], create_graph=state.grad_enabled)
-    (tangent,) = linear.push([m for _, m in moving])
+    create_graph, gate = state.grad_enabled, Gate()
+    with enable_grad():  # the derivative by closures is found on the tape, whoever asks for it
+        operands = [
+            OPS["positive"](x) if create_graph and x.requires_grad else x.detach()
+            for x in (y, *params)
+        ]
+        for x, m in zip(operands, moves, strict=False):
+            if m is not None and not x.requires_grad:
+                x.requires_grad_()
+        # operands may depend on what is closed over
+        held = [Gated.apply(gate, x) if x.requires_grad else x for x in operands]
+        out = system.rhs(t, *held)
+        moving = [
+            (x, m)
+            for x, m in zip((*held, *system.closed_over), moves, strict=True)
+            if m is not None
+        ]
+        linear = Linearization([out], [x for x, _ in moving], create_graph)
+        (tangent,) = linear.push([m for _, m in moving])
+    gate.is_open = True
     linear.freeze()
-    return out, filled(tangent, y.shape, y.dtype)
+    tangent = filled(tangent, y.shape, y.dtype)
+    return (out, tangent) if create_graph else (out.detach(), tangent.detach())
 
 
 Leaves = list[Any]

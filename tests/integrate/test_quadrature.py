@@ -207,3 +207,11 @@ def test_second_gradients_of_double_integrals():
 def test_errors(call, words):
     with pytest.raises(ng.NumgradError, match=words):
         call()
+
+
+def test_gradients_of_what_an_integrand_closes_over_in_a_branch():
+    def area(p):
+        a, b = p[0], p[1]
+        return ng.quad(lambda x: b * x if 0.5 < x < 0.6 else a * x, 0, 1, points=(0.5, 0.6))[0]
+
+    np.testing.assert_allclose(ng.grad(area)(np.array([2.0, 3.0])), [0.445, 0.055])

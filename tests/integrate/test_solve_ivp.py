@@ -415,3 +415,34 @@ def test_implicit_methods_of_a_function_that_closes_over_what_is_differentiated(
     expected, gradients = linear_truth(1.5)
     np.testing.assert_allclose(value, expected, rtol=1e-3)
     close(found, gradients[0], 1e-3)
+
+
+@pytest.mark.parametrize("place", ["arguments", "one closed over", "both closed over"])
+def test_second_derivatives_by_arguments_and_what_is_closed_over(place):
+    def end(p):  # exp(a k)
+        a, k = p[0], p[1]
+        functions = {
+            "arguments": (lambda t, y, a, k: a * k * y, (a, k)),
+            "one closed over": (lambda t, y, a: a * k * y, (a,)),
+            "both closed over": (lambda t, y: a * k * y, ()),
+        }
+        function, args = functions[place]
+        out = ng.solve_ivp(function, (0, 1.0), np.ones(1), args=args, rtol=1e-8, atol=1e-10)
+        return out.y[0, -1]
+
+    a, k = p = np.array([0.7, 0.6])
+    e = np.exp(a * k)
+    expected = np.array([[k * k, 1 + a * k], [1 + a * k, a * a]]) * e
+    np.testing.assert_allclose(ng.jacobian(ng.grad(end))(p), expected, rtol=1e-6)
+
+
+def test_second_derivatives_where_an_argument_is_closed_over_too():
+    def end(k):  # exp(k k)
+        out = ng.solve_ivp(
+            lambda t, y, a: a * k * y, (0, 1.0), np.ones(1), args=(k,), rtol=1e-8, atol=1e-10
+        )
+        return out.y[0, -1]
+
+    k = 0.7
+    expected = (2 + 4 * k * k) * np.exp(k * k)
+    np.testing.assert_allclose(ng.grad(ng.grad(end))(k), expected, rtol=1e-6)
