@@ -75,7 +75,7 @@ def test_means_of_functions(name):
     for options in ({}, {"lb": low}, {"lb": low, "ub": high, "conditional": True}):
         true = theirs.expect(np.cos, **options)
         np.testing.assert_allclose(ours.expect(np.cos, **options), true, rtol=1e-7, atol=1e-8)
-    np.testing.assert_allclose(ours.expect(), theirs.mean(), rtol=1e-7)
+    np.testing.assert_allclose(ours.expect(), theirs.mean(), rtol=1e-7, atol=1e-10)
 
 
 COUNTS = [("poisson", (3.5, 2)), ("binom", (7, 0.3)), ("geom", (0.2,)), ("nbinom", (4, 0.3))]
