@@ -84,7 +84,8 @@ print("by sigma", float(by_sigma), "curvature", float(np.sum(np.asarray(curvatur
 # ## A stencil in time
 #
 # Heat flows through a bar whose conductivity varies. Two arrays are exchanged in every step, which
-# a kernel may do; what it overwrites is named, and a call returns it and leaves the argument alone.
+# a kernel may do; what it overwrites is named, and a call returns it and leaves the argument alone. After
+# an odd number of exchanges that is still what the array that the caller passed would hold, as in Python.
 #
 # From the profile after 200 steps we find the conductivity again, as a sum of waves, by gradients through all steps.
 

@@ -55,6 +55,7 @@ class Activity:
         useful |= set(function.results)
         useful |= {n for n in varied if n in function.arrays}
         _fixed_point(self.statements, varied, self._forwards)
+        self._varied = varied
         if not everything:
             _fixed_point(self.statements[::-1], useful, self._backwards)
         self.active = varied if everything else varied & useful
@@ -111,7 +112,8 @@ class Activity:
 
         match s:
             case Define() if s.name in names:
-                use(*s.operands)
+                pairs = enumerate(s.operands)
+                use(*[o for k, o in pairs if o in self._varied and self.passes(s, k)])
             case Load() if s.name in names:
                 names.add(s.array)
             case Store() if s.array in names:

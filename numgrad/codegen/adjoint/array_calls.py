@@ -100,7 +100,8 @@ class ArrayCallReader(ExpressionReader):
                 arguments = [self.cut_to(a, (3,), node) for a in arguments]
             return self.inline(node, FUNCTIONS[name], arguments)
         if len(arguments) == 1:
-            function = reduction(name, arguments[0].ndim)
+            floats = self.element_dtype(arguments[0]).kind == "f"
+            function = reduction(name, arguments[0].ndim, floats)
             if function is not None:
                 base = arguments[0] if name in READ_ONCE else self.as_view(arguments[0], node)
                 if name in OF_SOME:
@@ -525,10 +526,10 @@ class ArrayCallReader(ExpressionReader):
 
     def _along_axis(self, node: Any, name: str, base: Any, axis: Any) -> ArrayExpression:
         """A reduction along one axis."""
-        function = reduction(name, 1)
+        view = self.as_view(base, node)
+        function = reduction(name, 1, self.element_dtype(view).kind == "f")
         if name in ("cumsum", "cumprod", "diff") or function is None:
             self.refuse(node, f"{ast.unparse(node)} along an axis", "write the loop")
-        view = self.as_view(base, node)
         if not isinstance(axis, int) or not -view.ndim <= axis < view.ndim:
             self.refuse(node, f"the axis in {ast.unparse(node)}", "give an axis of the array")
         axis %= view.ndim

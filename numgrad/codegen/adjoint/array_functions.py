@@ -65,18 +65,63 @@ def _loops(rank: int, of: str, body: str) -> str:
     return "\n".join([*lines, *(pad + line for line in body.split("\n"))])
 
 
+def constant(x):
+    """A number without its derivative."""
+    return x
+
+
+def tie_count(count, x, limit):
+    """``count``, with one more where ``x`` is the limit, be both NaN."""
+    return count + float(x == limit or (x != x and limit != limit))
+
+
+def tie_share(total, x, limit, count):
+    """``total``; its derivative has that of ``x`` over ``count`` where ``x`` is the limit."""
+    return total
+
+
+OF_EXTREMES = {"constant": constant, "tie_count": tie_count, "tie_share": tie_share}
+"""Operations that reductions are written with, which have rules in the table but no entry."""
+
+
+def _shared(name: str, rank: int) -> Callable[..., Any]:
+    """An extreme of floats, of which equal elements share the derivative: two passes more."""
+    element = f"a[{', '.join(f'i{k}' for k in range(rank))}]"
+    start, step, _ = _FOLDS[name]
+    text = "\n".join(
+        [
+            f"def {name}_{rank}(a):",
+            "    " + start.format(zeros=", ".join("0" * rank)),
+            _loops(rank, "a", step.format(x=element)),
+            "    limit = constant(total)",
+            "    count = 0.0",
+            _loops(rank, "a", f"count = tie_count(count, {element}, limit)"),
+            "    total = limit",
+            _loops(rank, "a", f"total = tie_share(total, {element}, limit, count)"),
+            "    return total\n",
+        ]
+    )
+    return _written(f"{name}_{rank}", text, **OF_EXTREMES)
+
+
 @cache
-def reduction(name: str, rank: int) -> Callable[..., Any] | None:
-    """A reduction of all elements, by NumPy's name; None if it is none."""
+def reduction(name: str, rank: int, floats: bool = False) -> Callable[..., Any] | None:
+    """A reduction of all elements, by NumPy's name; None if it is none.
+
+    That of ``floats`` has derivatives.
+    """
     name = _SAME.get(name, name)
     if name == "std":
         return _written("std", "def std(a):\n    return math.sqrt(var(a))\n",
                         var=reduction("var", rank))  # fmt: skip
     if name == "ptp":
         return _written("ptp", "def ptp(a):\n    return most(a) - least(a)\n",
-                        most=reduction("max", rank), least=reduction("min", rank))  # fmt: skip
+                        most=reduction("max", rank, floats),
+                        least=reduction("min", rank, floats))  # fmt: skip
     if name not in _FOLDS or not 1 <= rank <= MOST_RANKS:
         return None
+    if floats and name in ("max", "min"):
+        return _shared(name, rank)
     start, step, result = _FOLDS[name]
     element = f"a[{', '.join(f'i{k}' for k in range(rank))}]"
     start = start.format(zeros=", ".join("0" * rank), mean="mean_of")

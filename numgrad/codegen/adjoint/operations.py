@@ -43,7 +43,11 @@ LABELS = "abcdefhijklmnopqrsu"
 """What templates call operands; ``g`` and ``t`` are the cotangent and the result."""
 _SAME = {"max": "maximum", "min": "minimum"}
 """Python's own functions, whose derivatives are those of operations."""
-_CHEAP = {"add", "subtract", "multiply", "divide", "negative", "copy", "cast", "max", "min"}
+TIES = {"constant": 1, "tie_count": 3, "tie_share": 4}
+"""Operations that share derivatives of extremes, and how many operands they have."""
+_CHEAP = {
+    "add", "subtract", "multiply", "divide", "negative", "copy", "cast", "max", "min", *TIES
+}  # fmt: skip
 
 
 class OperationTable(Protocol):

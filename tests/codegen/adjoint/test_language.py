@@ -8,6 +8,7 @@ import ast
 import cmath
 import contextlib
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -682,3 +683,36 @@ def test_reductions_along_an_axis_are_computed_once():
         check(centred, Z, kernel=kernel)
         (function,) = ast.parse(kernel.source("forward")).body
     assert depth(function.body) == 2
+
+
+TIES = np.array([3.0, 1.0, 3.0, 3.0])
+
+
+@pytest.mark.parametrize(
+    ("call", "shares"),
+    [
+        ("x.max()", [1 / 3, 0, 1 / 3, 1 / 3]),
+        ("np.amin(-x)", [-1 / 3, 0, -1 / 3, -1 / 3]),
+        ("np.ptp(x)", [1 / 3, -1, 1 / 3, 1 / 3]),
+        ("np.max(0.5 * x * x)", [1, 0, 1, 1]),
+        ("np.max(x.reshape((2, 2)), axis=1).sum()", [1, 0, 0.5, 0.5]),
+        ("np.max(x * np.array([1.0, np.nan, 1.0, np.nan]))", [0, np.nan, 0, np.nan]),
+    ],
+)
+def test_equal_extremes_share_the_derivative(call, shares):
+    space = {"np": np}
+    text = f"def extreme(x):\n    return {call}\n"
+    exec(text, space)
+    extreme: Any = space["extreme"]
+    extreme.__kernel_text__ = text
+    kernel = ng.kernel(extreme)
+    with plainly(), np.errstate(all="ignore"):
+        np.testing.assert_allclose(kernel(TIES), extreme(TIES))
+        np.testing.assert_allclose(ng.grad(kernel)(TIES), np.array(shares), rtol=1e-14)
+        if np.isfinite(shares).all():
+            tangent = ng.jvp(kernel, (TIES,), (np.arange(4.0),))[1]
+            assert tangent == pytest.approx(np.dot(shares, np.arange(4.0)))
+            twice = ng.hessian(lambda x: kernel(x) ** 2)(TIES)
+            own = 2 * np.outer(shares, shares)
+            if "x * x" not in call:
+                np.testing.assert_allclose(twice, own, atol=1e-14)
