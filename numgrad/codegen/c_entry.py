@@ -26,7 +26,7 @@ from numgrad.codegen.native.signature import llvm_type
 from numgrad.codegen.nests.polynomial import Atom, Length, value_of
 
 STATUS = {
-    1: "the lengths of the arrays do not go together as in the examples",
+    1: "lengths do not go together as in the examples (lengths 0 and 1 are examples of their own)",
     2: "memory ran out",
     3: "an operation refuses its operands",
 }

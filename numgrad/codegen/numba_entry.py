@@ -31,13 +31,15 @@ def numba_function(
     outputs: Sequence[Shape],
     axes: Mapping[int, tuple[int, int]],
     lengths: Mapping[int, int],
+    leaves: Sequence[tuple[bool, Any]],
     *,
     into: bool,
 ) -> Any:
     """A function for Numba around a C entry: Note [Calls from Numba].
 
-    ``axes`` says at which input and axis a length is found, ``lengths`` what the others are. With
-    ``into`` it takes the arrays of results, after the inputs.
+    ``axes`` says at which input and axis a length is found, ``lengths`` what the others are,
+    ``leaves`` which leaves of the results are constants, and which. With ``into`` it takes the
+    arrays of results, after the inputs.
     """
     from numba import njit
 
@@ -47,7 +49,12 @@ def numba_function(
     def length(k: int) -> str:
         return f"_n{k}" if k in axes else str(lengths[k])
 
-    body = [f"{a.name} = _contiguous({a.name})" for a in given if a.role == "array"]
+    space: dict[str, Any] = {"_np": np, "_invoke": _invocation(name, address, arguments)}
+    body = []
+    for a in (*given, *(results if into else ())):
+        if a.is_pointer and a.rank:
+            space[f"_as_{a.name}"] = _as_argument(name, a)
+            body.append(f"{a.name} = _as_{a.name}({a.name})")
     body += [f"_n{k} = {given[number].name}.shape[{axis}]" for k, (number, axis) in axes.items()]
     for argument, shape in zip(given, inputs, strict=True):
         for axis, terms in enumerate(shape or ()):
@@ -82,16 +89,18 @@ def numba_function(
     for status, message in STATUS.items():
         body += [f"if _out[0] == {status}:", f"    raise RuntimeError('{name}: {message}')"]
     numbers = iter(range(1, len(results) + 1))
-    texts = [a.name if a.rank else f"_out[{next(numbers)}]" for a in results]
-    texts = [t for t, a in zip(texts, results, strict=True) if not (into and a.rank)]
-    body.append(
-        "return " + (texts[0] if len(texts) == 1 else f"({', '.join(texts)})" if texts else "None")
-    )
+    texts = iter([a.name if a.rank else f"_out[{next(numbers)}]" for a in results])
+    returned = []
+    for k, (is_constant, value) in enumerate(leaves):
+        if is_constant:
+            space[f"_c{k}"] = value
+        text = f"_c{k}" if is_constant else next(texts)
+        if not into or text.startswith("_out"):
+            returned.append(text)
+    whole = f"({', '.join(returned)})" if returned else "None"
+    body.append(f"return {returned[0] if len(returned) == 1 else whole}")
     head = ", ".join([*(a.name for a in given), *own])
     source = "\n".join([f"def {name}({head}):", *("    " + line for line in body)])
-    space: dict[str, Any] = {
-        "_np": np, "_contiguous": _contiguous(), "_invoke": _invocation(name, address, arguments),
-    }  # fmt: skip
     exec(source, space)
     return njit(nogil=True)(space[name])
 
@@ -104,21 +113,32 @@ def _with_axes(
     return [(a, next(symbols) if a.role == "length" else -1) for a in arguments]
 
 
-def _contiguous() -> Any:
-    """A function of Numba that copies arrays that are not contiguous."""
+def _as_argument(name: str, argument: CArgument) -> Any:
+    """A function of Numba that copies an array that is not contiguous, and refuses any other."""
     from numba import types
+    from numba.core.errors import TypingError
     from numba.extending import overload
 
-    def contiguous(array):  # Numba compares these signatures with that of the lambdas
+    kind = getattr(types, type_name(argument.dtype))
+
+    def given(array):  # Numba compares these signatures with that of the lambdas
         return np.ascontiguousarray(array)
 
-    @overload(contiguous)
+    @overload(given)
     def _of_layout(array):
-        if isinstance(array, types.Array) and array.layout != "C":
+        is_array = isinstance(array, types.Array)
+        if not is_array or array.ndim != argument.rank or array.dtype != kind:
+            raise TypingError(
+                f"{name}: {argument.name} is {array}, expected an array of {kind} with "
+                f"{argument.rank} axes"
+            )
+        if argument.role == "result" and (array.layout != "C" or not array.mutable):
+            raise TypingError(f"{name}: {argument.name} is no contiguous array to write to")
+        if array.layout != "C":
             return lambda array: np.ascontiguousarray(array)
         return lambda array: array
 
-    return contiguous
+    return given
 
 
 def _invocation(name: str, address: int, arguments: Sequence[CArgument]) -> Any:
@@ -132,22 +152,16 @@ def _invocation(name: str, address: int, arguments: Sequence[CArgument]) -> Any:
     numbers = [a for a in arguments if a.role == "result" and not a.rank]
 
     def check(argument: CArgument, given: Any) -> None:
-        kind = getattr(types, type_name(argument.dtype))
-        if not argument.is_pointer:
-            fits = isinstance(given, types.Number | types.Boolean)
-            if not fits or (isinstance(given, types.Complex) and argument.dtype.kind != "c"):
-                raise TypingError(f"{name}: {argument.name} is {given}, expected {kind}")
+        """Refuse what is no number that the argument holds."""
+        if argument.is_pointer:
             return
-        expected = f"a contiguous array of {kind} with {argument.rank} axes"
-        if not (
-            isinstance(given, types.Array)
-            and given.dtype == kind
-            and given.ndim == argument.rank
-            and given.layout == "C"
-        ):
-            raise TypingError(f"{name}: {argument.name} is {given}, expected {expected}")
-        if argument.role == "result" and not given.mutable:
-            raise TypingError(f"{name}: {argument.name} cannot be written to")
+        kind = getattr(types, type_name(argument.dtype))
+        ranks = {types.Boolean: 0, types.Integer: 1, types.Float: 2, types.Complex: 3}
+        rank = next((r for t, r in ranks.items() if isinstance(given, t)), 4)
+        most = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}[argument.dtype.kind]
+        wider = rank == most == 1 and given.bitwidth > 8 * argument.dtype.itemsize
+        if rank > most or wider:
+            raise TypingError(f"{name}: {argument.name} is {given}, expected {kind}")
 
     def ir_type(argument: CArgument) -> Any:
         word = llvm_type(argument.dtype)

@@ -149,9 +149,9 @@ class Reader:
         if all(s.op == "const" and isinstance(s.dtype, type) for s in symbols):
             return self.lift(ufunc(*(s.detail for s in symbols)).item())
         raised = ufunc is np.power and symbols[1].op == "const"
-        if raised and symbols[1].detail == 2:
-            return self.ufunc(np.square, symbols[0])
         loop, out = resolve(ufunc, [s.dtype for s in symbols])
+        if raised and symbols[1].detail == 2:
+            return self.ufunc(np.square, self.cast(symbols[0], out))
         if raised and out.kind == "f" and symbols[1].detail in _POWERS:
             return self._power(self.cast(symbols[0], out), symbols[1].detail)
         return self.call(ufunc.__name__, symbols, loop, out)

@@ -376,16 +376,20 @@ class Jitted(Generic[P, R]):
         """Assembly of the kernels compiled last."""
         return "\n".join(f"# {k.name}\n{k.asm()}" for k in self._kernels("asm"))
 
-    def native(self, *examples: Any, shapes: Literal["fixed", "free"] = "free") -> NativeFunction:
+    def native(
+        self, *examples: Any, shapes: Literal["fixed", "free"] = "free", **named: Any
+    ) -> NativeFunction:
         """The function as machine code for C, for Numba's compiled functions and for SciPy.
 
         Parameters
         ----------
-        *examples
-            Arguments such as it will get: their dtypes, ranks and nesting count. Arguments that are
-            no arrays or numbers, and what the function captures, are constants.
+        *examples, **named
+            Arguments such as it will get: their dtypes, ranks and nesting count. Bools, strings and
+            other arguments that are no arrays or numbers, and what the function captures, are
+            constants.
         shapes
-            ``"free"``: lengths are arguments, where tracing did not fix them. ``"fixed"``: they are
+            ``"free"``: lengths are arguments, from 2 on, where the function or what it captures
+            does not fix them; those that are 0 or 1 in the examples stay so. ``"fixed"``: they are
             those of the examples.
 
         Returns
@@ -398,8 +402,9 @@ class Jitted(Generic[P, R]):
         Raises
         ------
         NumgradNotImplementedError
-            If something in it needs Python: loops of ``ng.scan``, LAPACK, calls of Python
-            functions; the error names the operation and the line.
+            If something in it is no loop of its kernel: ``ng.scan`` and its like, LAPACK, sorting,
+            searching, transforms, calls of Python functions; the error names the operation and the
+            line.
 
         Examples
         --------
@@ -418,11 +423,11 @@ class Jitted(Generic[P, R]):
         copied = Jitted(with_copied_results(self.__wrapped__), {**self._choices, "donate": ()})
         parameters = copied._parameters
         with no_grad():
-            arguments = signature.Arguments.of(parameters, parameters.bind(examples, {}))
+            arguments = signature.Arguments.of(parameters, parameters.bind(examples, named))
             specialisation = copied._suitable(arguments, copied._key(arguments))
         arrays = specialisation.force(arguments, run=False)
         program = NativeProgram(specialisation, arrays, shapes == "fixed", parameters.name)
-        return NativeFunction(program, parameters, self)
+        return NativeFunction(program, parameters, arguments, self)
 
     def report(self) -> Report:
         """Text about what was compiled so far: why, from what and into what.

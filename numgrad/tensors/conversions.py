@@ -436,17 +436,18 @@ class TensorConversions(Tensor):
                 "np.remainder(t**n, modulus)"
             )
         # exponents with an exact and faster operation of their own
-        if type(other) in (int, float):
+        kind = self._array.dtype.kind
+        if (kind in "fc" and type(other) in (int, float)) or (kind in "iu" and type(other) is int):
             if other == 2:
                 return OPS["square"](self)
             if other == 1:
                 return OPS["positive"](self)
-            if self._array.dtype.kind == "f":
+            if kind == "f":
                 if other == 0.5:
                     return OPS["sqrt"](self)
                 if other == -1:
                     return OPS["reciprocal"](self)
-        elif not acceptable(other):
+        elif type(other) not in (int, float) and not acceptable(other):
             refuse_foreign(OPS["power"], other)
             return NotImplemented
         return OPS["power"](self, other)

@@ -96,3 +96,15 @@ def test_comparisons_of_numbers_that_are_equal(name):
         np.testing.assert_array_equal(ours(ng.tensor(a), b).numpy(), theirs(a, b))
     a, b = np.array([0.0, -np.inf, np.nan, np.inf]), np.array([-0.0, -np.inf, np.nan, np.nan])
     np.testing.assert_array_equal(ours(ng.tensor(a), b).numpy(), theirs(a, b))
+
+
+@pytest.mark.parametrize("exponent", [2.0, 1.0, 3.0, -1.0, 2, 1])
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8"])
+def test_integers_to_the_power_of_a_float_are_floats(dtype, exponent):
+    x = np.array([3, 100, 7], dtype)
+    if exponent == 2 and type(exponent) is int:
+        x = x[[0, 2]]
+    expected = x**exponent
+    for found in (np.asarray(ng.tensor(x) ** exponent), ng.jit(lambda x: x**exponent)(x)):
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-6)

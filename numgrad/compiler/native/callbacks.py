@@ -11,6 +11,7 @@ import numpy as np
 
 from numgrad.codegen.c_entry import adapter, load_entry, number_parts
 from numgrad.codegen.nests.polynomial import evaluate
+from numgrad.compiler.native.program import lasting
 from numgrad.errors import NumgradTypeError, NumgradValueError
 
 _NAN = "0x7FF8000000000000"
@@ -70,7 +71,7 @@ def _integrand(native: Any, form: str, rest: Sequence[Any]) -> tuple[str, tuple[
             f"{len(rest)} values for the {len(native.inputs)} inputs of the function, of which "
             f"{form} leaves {'all but some' if several else 'all but one'}"
         )
-    lines = _memory()
+    lines = _memory(f"icmp eq i32 %_count, {free}" if several else None, f"ret double {_NAN}")
     for k, port in enumerate(native.inputs[:free]):
         if port.shape is not None or port.dtype != np.float64:
             raise _refuse(f"{port.path} is no float64 number, as {form} has")
@@ -81,7 +82,7 @@ def _integrand(native: Any, form: str, rest: Sequence[Any]) -> tuple[str, tuple[
             ]
         else:
             lines.append(f"  %{port.name} = fadd double %_t0, -0.0")
-    lines += _constants(native, free, rest)
+    lines += _constants(native, free, rest, dict(native.fixed_lengths))
     end = [
         "  %_made = load double, ptr %_value",
         f"  %_out = select i1 %_ok, double %_made, double {_NAN}",
@@ -98,46 +99,62 @@ def _filter(native: Any, rest: Sequence[Any]) -> tuple[str, tuple[str, ...]]:
         raise _refuse("a filter has an array of one axis, and values for all other inputs")
     if port.dtype != np.float64:
         raise _refuse(f"{port.path} is of {port.dtype}, and windows are of float64")
-    lines = _memory()
+    lengths, (extent,) = dict(native.fixed_lengths), port.shape
+    own = [k for k, (number, _) in native.axes.items() if number == 0]
+    for other, array in zip(
+        native.inputs[1:], native.checked(rest, native.inputs[1:]), strict=True
+    ):
+        for terms, length in zip(other.shape or (), array.shape, strict=True):
+            if own and terms == extent:  # which decides how large a window is
+                lengths[own.pop()] = length
+    size = None if own else evaluate(extent, lengths)
+    lines = _memory(None if size is None else f"icmp eq i64 %_size, {size}", "ret i32 0")
     lines.append(f"  %{port.name} = getelementptr i8, ptr %_window, i64 0")
-    lengths = [a for a in native.arguments if a.role == "length"]
-    if lengths:
-        lines.append(f"  %{lengths[0].name} = add i64 %_size, 0")
-    lines += _constants(native, 1, rest)
-    fixed = evaluate((port.shape or ((),))[0], native.fixed_lengths) if not lengths else None
+    if 0 in [number for number, _ in native.axes.values()]:
+        symbol = next(k for k, (number, _) in native.axes.items() if number == 0)
+        lines.append(f"  %{native.length_name(symbol)} = add i64 %_size, 0")
+    lines += _constants(native, 1, rest, lengths)
     end = [
         "  %_made = load double, ptr %_value",
         "  store double %_made, ptr %_result",
-    ]
-    if fixed is not None:
-        end.append(f"  %_fits = icmp eq i64 %_size, {fixed}")
-        end.append("  %_both = and i1 %_ok, %_fits")
-    end += [
-        f"  %_out = zext i1 {'%_both' if fixed is not None else '%_ok'} to i32",
+        "  %_out = zext i1 %_ok to i32",
         "  ret i32 %_out",
     ]
     head = "define i32 @native(ptr %_window, i64 %_size, ptr %_result, ptr %_data) {"
     return _adapter(native, lines, head, end), ("c_void_p", "c_ssize_t", "c_void_p", "c_void_p")
 
 
-def _memory() -> list[str]:
-    return ["  %_value = alloca double"]
+def _memory(condition: str | None, otherwise: str) -> list[str]:
+    """Memory for the result; before it, what is returned unless a condition holds."""
+    lines = ["  %_value = alloca double"]
+    if condition is not None:
+        lines += [
+            f"  %_fits = {condition}",
+            "  br i1 %_fits, label %_go, label %_leave",
+            "_leave:",
+            f"  {otherwise}",
+            "_go:",
+        ]
+    return lines
 
 
-def _constants(native: Any, first: int, rest: Sequence[Any]) -> list[str]:
+def _constants(native: Any, first: int, rest: Sequence[Any], lengths: dict[int, int]) -> list[str]:
     """Lines that make the arguments for inputs from ``first`` on, of given values."""
     lines = []
-    lengths = dict(native.fixed_lengths)
-    arrays = native.checked(rest, native.inputs[first:])
+    ports = native.inputs[first:]
+    arrays = native.checked(rest, ports)
     for symbol, (number, axis) in native.axes.items():
         if number >= first:
             lengths[symbol] = arrays[number - first].shape[axis]
             lines.append(f"  %{native.length_name(symbol)} = add i64 {lengths[symbol]}, 0")
-    for port, array in zip(native.inputs[first:], arrays, strict=True):
+    for port, array in zip(ports, arrays, strict=True):
+        expected = tuple([evaluate(n, lengths) for n in port.shape or ()])
+        if array.shape != expected:
+            raise NumgradValueError(
+                f"low_level_callable: {port.path} has shape {array.shape}, expected {expected}"
+            )
         if port.shape is not None:
-            native.constants.append(array)
-            address = array.ctypes.data
-            lines.append(f"  %{port.name} = inttoptr i64 {address} to ptr")
+            lines.append(f"  %{port.name} = inttoptr i64 {lasting(array)} to ptr")
             continue
         parts = number_parts(array[()], port.dtype)
         ends = ("_real", "_imag") if len(parts) == 2 else ("",)

@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.forward_ad import has_tangent
+from numgrad.autograd.variable import Tensor
 from numgrad.codegen.c_entry import STATUS, CArgument, c_type
-from numgrad.compiler.call.signature import Arguments, Parameters
+from numgrad.compiler.call.signature import MISSING, STATIC, Arguments, Parameters
 from numgrad.compiler.native.callbacks import low_level_function
 from numgrad.compiler.native.program import NativeProgram, Port
-from numgrad.core.tree import unflatten
+from numgrad.core.interpreter import state
+from numgrad.core.tree import align, unflatten
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 
 
@@ -45,14 +48,19 @@ class NativeFunction:
     (np.float64(5.0), array([2., 4.]))
     """
 
-    def __init__(self, program: NativeProgram, parameters: Parameters, whole: Callable[..., Any]):
+    def __init__(
+        self,
+        program: NativeProgram,
+        parameters: Parameters,
+        examples: Arguments,
+        whole: Callable[..., Any],
+    ) -> None:
         self._program, self._parameters, self._whole = program, parameters, whole
+        self._examples = examples
         self.address = program.address
         self.inputs: list[Port] = program.inputs
         self.outputs: list[Port] = program.outputs
         self.axes, self.fixed_lengths = program.axes, program.lengths
-        self.constants: list[np.ndarray] = []
-        """Arrays that callbacks read."""
 
     # ---------------------------------------------------------------------------------- signature
 
@@ -86,10 +94,18 @@ class NativeFunction:
     @property
     def cffi(self) -> Any:
         """The function for `cffi`, as a pointer."""
-        import cffi  # pyright: ignore
-
+        try:
+            import cffi  # pyright: ignore
+        except ImportError as error:
+            raise NumgradRuntimeError("cffi: is not installed; pip install cffi") from error
         given = [text for argument in self.arguments for text in argument.declarations()]
         return cffi.FFI().cast(f"int32_t (*)({', '.join(given)})", self.address)
+
+    def __reduce__(self) -> Any:
+        raise NumgradTypeError(
+            f"{self._program.name}: a native function is machine code of this process; make it "
+            "again where it is needed, of the compiled function"
+        )
 
     def __repr__(self) -> str:
         lines = [f"native {self._program.name}, {self.declaration}"]
@@ -117,13 +133,11 @@ class NativeFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Compute as the compiled function does, with arrays of the dtypes of the examples."""
-        values = self._parameters.bind(args, kwargs)
-        leaves = [leaf.array for leaf in Arguments.of(self._parameters, values).dynamic]
-        arrays = self.checked(leaves, self.inputs)
+        arrays = self.checked(self._leaves(self._parameters.bind(args, kwargs)), self.inputs)
         lengths = dict(self.fixed_lengths)
         for symbol, (number, axis) in self.axes.items():
             lengths[symbol] = arrays[number].shape[axis]
-        self._check_shapes(arrays, lengths)
+        self._program.check(arrays, lengths)
         results = [np.empty(self._program.shape(o, lengths), o.dtype) for o in self.outputs]
         status = self.ctypes(*self._passed(arrays, lengths, results))
         if status == 3:
@@ -131,6 +145,42 @@ class NativeFunction:
         if status:
             raise NumgradRuntimeError(f"{self._program.name}: {STATUS[status]}")
         return self._nested(results)
+
+    def _leaves(self, values: Sequence[Any]) -> list[Any]:
+        """Arrays and numbers among arguments that are nested as the examples."""
+        name, examples, leaves = self._program.name, self._examples, []
+        if state.interpreters or state.ground.deferred:
+            raise NumgradTypeError(
+                f"{name}: a native function computes with numbers, and this call is traced or "
+                "mapped; call the compiled function"
+            )
+        for parameter, nesting, value in zip(
+            self._parameters.names, examples.nestings, values, strict=True
+        ):
+            if (nesting is None) != (value is MISSING):
+                was = "not given" if nesting is None else "given"
+                raise NumgradTypeError(f"{name}: {parameter} was {was} in the examples")
+            where = None if nesting is None else align(nesting[0], value, leaves, parameter)
+            if where is not None:
+                raise NumgradTypeError(f"{name}: {where} is nested otherwise than in the examples")
+        numeric = []
+        for leaf, example in zip(leaves, examples.leaves, strict=True):
+            if example.kind == STATIC:
+                if type(leaf) is not type(example.value) or leaf != example.value:
+                    raise NumgradValueError(
+                        f"{name}: {example.path} is the constant {example.value!r} of the "
+                        f"examples, not {leaf!r}"
+                    )
+            elif isinstance(leaf, Tensor):
+                if leaf.requires_grad or has_tangent(leaf):
+                    raise NumgradTypeError(
+                        f"{name}: {example.path} is differentiated, and a native function records "
+                        "nothing; call the compiled function"
+                    )
+                numeric.append(leaf._array)
+            else:
+                numeric.append(leaf)
+        return numeric
 
     def checked(self, leaves: Sequence[Any], ports: Sequence[Port]) -> list[Any]:
         """Arguments as contiguous arrays of the right dtypes."""
@@ -140,24 +190,21 @@ class NativeFunction:
             )
         arrays = []
         for port, leaf in zip(ports, leaves, strict=True):
-            array = np.asarray(leaf)
-            rank = len(port.shape or ())
-            if array.ndim != rank or (array.dtype != port.dtype and isinstance(leaf, np.ndarray)):
+            array, rank = np.asarray(leaf), len(port.shape or ())
+            held = array.dtype == port.dtype
+            if not held and not isinstance(leaf, np.ndarray) and array.dtype.kind in "biufc":
+                held = np.can_cast(array.dtype, port.dtype, "same_kind")
+                if held and array.dtype.kind in "biu" and port.dtype.kind in "iu":
+                    limits = np.iinfo(port.dtype)
+                    held = bool(np.all((array >= limits.min) & (array <= limits.max)))
+            if array.ndim != rank or not held:
+                seen = f"{leaf!r}" if array.ndim == 0 else f"of shape {array.shape}"
                 raise NumgradTypeError(
-                    f"{self._program.name}: {port.path} is of dtype {array.dtype} with "
+                    f"{self._program.name}: {port.path} is {seen}, of dtype {array.dtype} with "
                     f"{array.ndim} axes, in the examples of {port.dtype} with {rank}"
                 )
             arrays.append(np.array(array, port.dtype, order="C", copy=None))
         return arrays
-
-    def _check_shapes(self, arrays: Sequence[Any], lengths: dict[int, int]) -> None:
-        for port, array in zip(self.inputs, arrays, strict=True):
-            expected = self._program.shape(port, lengths)
-            if array.shape != expected:
-                raise NumgradValueError(
-                    f"{self._program.name}: {port.path} has shape {array.shape}, expected "
-                    f"{expected}"
-                )
 
     def _passed(
         self, arrays: Sequence[Any], lengths: dict[int, int], results: Sequence[Any]
@@ -226,10 +273,12 @@ class NativeFunction:
         from numgrad.codegen.numba_entry import numba_function
 
         program = self._program
+        pairs = zip(program.returned, program.layout.results, strict=True)
         return numba_function(
             program.name, self.address, self.arguments,
             [p.shape for p in self.inputs], [p.shape for p in self.outputs],
-            self.axes, self.fixed_lengths, into=into,
+            self.axes, self.fixed_lengths, [(r is None, result.constant) for r, result in pairs],
+            into=into,
         )  # fmt: skip
 
     def low_level_callable(self, signature: str, *rest: Any) -> Any:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import keyword
+import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from numgrad.codegen.c_entry import CArgument, EntryWriter, load_entry, number_parts
+from numgrad.codegen.c_entry import STATUS, CArgument, EntryWriter, load_entry, number_parts
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.dtypes import BOOL, INT64
 from numgrad.codegen.native.ir import Unsupported
@@ -31,7 +32,19 @@ from numgrad.compiler.run.program import KernelProgram, stored_as
 from numgrad.compiler.run.specialise import Specialisation
 from numgrad.compiler.run.steps import KernelStep, Segment
 from numgrad.core.tree import map_leaves, paths
-from numgrad.errors import NumgradNotImplementedError
+from numgrad.errors import NumgradNotImplementedError, NumgradValueError
+
+_HOLDS = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, ">=": operator.ge}
+
+_LASTING: list[np.ndarray] = []
+"""Arrays that machine code reads, which stays as long as the process."""
+
+
+def lasting(array: np.ndarray) -> int:
+    """The address of a copy that stays."""
+    _LASTING.append(np.array(array, order="C"))
+    return _LASTING[-1].ctypes.data
+
 
 _WORDS = (
     "auto break case char const continue default do double else enum extern float for goto if "
@@ -134,7 +147,6 @@ class NativeProgram:
         assert isinstance(program, KernelProgram)
         self.program, self.graph, self.sizes = program, program.graph, program.graph.sizes
         self._check()
-        self._constants: list[np.ndarray] = []
         self.inputs: list[Port] = []
         self.arguments: list[CArgument] = []
         self.axes: dict[int, tuple[int, int]] = {}
@@ -145,6 +157,8 @@ class NativeProgram:
         self.writer = EntryWriter(texts)
         relations = [] if fixed else self.sizes.relations()
         self.relations = [(r.sign, r.left, r.right) for r in relations]
+        # axes of 0 or 1 elements, which broadcast, are traced by themselves
+        self.relations += [(">=", (((("axis", k),), 1),), constant(2)) for k in self.axes]
         self.returned = [self._returned(result) for result in self.layout.results]
         self.outputs = list(self._ports())
         self.arguments += [
@@ -179,26 +193,29 @@ class NativeProgram:
     def _read_inputs(self, arrays: Sequence[Any], fixed: bool) -> dict[int, str]:
         """Note inputs and C arguments; return what the length of each axis is."""
         texts: dict[int, str] = {}
-        pairs = zip(self.layout.inputs, self.graph.inputs, arrays, strict=True)
         used: set[str] = set()
-        for entry, value, array in pairs:
+        entries = list(zip(self.layout.inputs, self.graph.inputs, arrays, strict=True))
+        for entry, value, array in entries:
+            if entry.leaf is None or fixed:  # lengths that no caller chooses
+                for n, length in zip(value.shape, np.shape(array), strict=True):
+                    symbol = self.sizes.number(self.sizes.resolve(n))
+                    if symbol is not None:
+                        self.lengths[symbol] = length
+        texts.update((symbol, str(length)) for symbol, length in self.lengths.items())
+        for entry, value, array in entries:
             array = np.asarray(array, value.dtype)
             shape = [terms_of(self.sizes.resolve(n)) for n in value.shape]
             given = entry.leaf is not None
             number = len(self.inputs)
             name = identifier(entry.name, used) if given else ""
             new = []
-            for axis in range(len(shape)):
+            for axis in range(len(shape) if given else 0):
                 symbol = self.sizes.number(self.sizes.resolve(value.shape[axis]))
                 if symbol is None or symbol in self.lengths:
                     continue
                 self.lengths[symbol] = array.shape[axis]
-                texts[symbol] = str(array.shape[axis])
-                if given and not fixed:
-                    self.axes[symbol] = number, axis
-                    new.append(
-                        (symbol, f"{name}_length{axis}" if len(shape) > 1 else f"{name}_length")
-                    )
+                self.axes[symbol] = number, axis
+                new.append((symbol, f"{name}_length{axis}" if len(shape) > 1 else f"{name}_length"))
             if not given:
                 self._sources.append(self._constant(array, bool(shape)))
                 continue
@@ -217,8 +234,7 @@ class NativeProgram:
         """What was captured: the address of a copy, or a number."""
         if not is_array:
             return number_parts(array[()], array.dtype)
-        self._constants.append(np.array(array, order="C"))
-        return f"inttoptr (i64 {self._constants[-1].ctypes.data} to ptr)"
+        return f"inttoptr (i64 {lasting(array)} to ptr)"
 
     def _ports(self) -> Iterator[Port]:
         """The results that are numbers or arrays."""
@@ -311,6 +327,21 @@ class NativeProgram:
             self._refuse(str(reason))
 
     # ------------------------------------------------------------------------------------ lengths
+
+    def check(self, arrays: Sequence[Any], lengths: dict[int, int]) -> None:
+        """Raise if inputs have other shapes than those that the entry was written for."""
+        for port, array in zip(self.inputs, arrays, strict=True):
+            expected = self.shape(port, lengths)
+            if array.shape != expected:
+                raise NumgradValueError(
+                    f"{self.name}: {port.path} has shape {array.shape}, expected {expected}"
+                )
+        for sign, left, right in self.relations:
+            a, b = evaluate(left, lengths), evaluate(right, lengths)
+            if not _HOLDS[sign](a, b):
+                raise NumgradValueError(
+                    f"{self.name}: {STATUS[1]}; a length of {a} is not {sign} {b}"
+                )
 
     def shape(self, port: Port, lengths: dict[int, int]) -> tuple[int, ...]:
         """The shape of an input or output."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import gc
+import pickle
 import shutil
 import subprocess
 import threading
@@ -110,13 +112,62 @@ def test_operands_that_an_operation_refuses() -> None:
     assert native.ctypes(x.ctypes.data, 3, i.ctypes.data, 2, out.ctypes.data) == 3
 
 
-def test_relations_of_lengths_are_checked() -> None:
+def test_lengths_that_do_not_suit() -> None:
     native = ng.jit(lambda x, y: x[: y.shape[0]] * y).native(X[0], X[1, :2])
-    y, out = np.ones(9), np.empty(9)
-    x = X[0].copy()
-    status = native.ctypes(x.ctypes.data, 3, y.ctypes.data, 9, out.ctypes.data)
-    assert status == 1 or "y_length" not in native.declaration
-    assert 1 in native.messages
+    x, out = X[0].copy(), np.empty(9)
+    for length in (9, 1, 0, -4):
+        y = np.ones(max(0, length))
+        status = native.ctypes(x.ctypes.data, 3, y.ctypes.data, length, out.ctypes.data)
+        assert status == 1
+        assert status in native.messages
+    with pytest.raises(ng.NumgradValueError, match="a length of"):
+        native(X[0], np.ones(9))
+    largest = ng.jit(np.max).native(X[0])
+    with pytest.raises(ng.NumgradValueError, match="lengths 0 and 1 are examples of their own"):
+        largest(np.zeros(0))
+
+
+def test_lengths_of_what_is_captured() -> None:
+    table = np.ones(3)
+    native = ng.jit(lambda x: np.sum(x * table)).native(X[0])
+    assert "length" not in native.declaration
+    for wrong in (np.ones(5), np.ones(1)):
+        with pytest.raises(ng.NumgradValueError, match=r"expected \(3,\)"):
+            native(wrong)
+    product = ng.jit(lambda x: x @ WEIGHT.T).native(X)
+    with pytest.raises(ng.NumgradValueError, match=r"expected \(5, 3\)"):
+        product(np.ones((5, 7)))
+
+
+def test_arguments_are_nested_as_the_examples() -> None:
+    native = ng.jit(lambda d, flag: d["a"] - d["b"] if flag else d["a"]).native(
+        {"a": 1.0, "b": 2.0}, True
+    )
+    assert native({"b": 2.0, "a": 1.0}, True) == -1.0
+    with pytest.raises(ng.NumgradTypeError, match="d is nested otherwise"):
+        native({"a": 1.0, "c": 2.0}, True)
+    with pytest.raises(ng.NumgradTypeError, match="d is nested otherwise"):
+        native([1.0, 2.0], True)
+    with pytest.raises(ng.NumgradValueError, match="flag is the constant True"):
+        native({"a": 1.0, "b": 2.0}, False)
+
+
+def test_numbers_are_not_cut() -> None:
+    native = ng.jit(lambda i: i * 2).native(np.int8(1))
+    assert native(3) == 6
+    for wrong in (2.7, 300, 1j, "a", None):
+        with pytest.raises(ng.NumgradError):
+            native(wrong)
+
+
+def test_nothing_is_recorded_or_traced() -> None:
+    native = ng.jit(lambda t: t**2).native(3.0)
+    for transform in (ng.grad, ng.vmap, ng.jit):
+        argument = np.ones(2) if transform is ng.vmap else 3.0
+        with pytest.raises(ng.NumgradTypeError, match="call the compiled function"):
+            transform(lambda t: native(t))(argument)
+    with pytest.raises(ng.NumgradTypeError, match="machine code of this process"):
+        pickle.dumps(native)
 
 
 def test_threads_share_it() -> None:
@@ -153,7 +204,7 @@ def test_what_needs_python_is_refused(function: Any, arguments: Any, message: st
 def test_wrong_arguments() -> None:
     fast = ng.jit(lambda x: x * 2)
     native = fast.native(X[0])
-    with pytest.raises(ng.NumgradTypeError, match="x is of dtype float32 with 1 axes"):
+    with pytest.raises(ng.NumgradTypeError, match="of dtype float32 with 1 axes"):
         native(X[0].astype(np.float32))
     with pytest.raises(ng.NumgradTypeError, match="with 2 axes"):
         native(X)
@@ -201,7 +252,44 @@ def test_callbacks_that_do_not_fit(signature: str, rest: Any, message: str) -> N
         native.low_level_callable(signature, *rest)
 
 
+def test_callbacks_do_not_read_beyond_what_they_get() -> None:
+    window = "int(double *, intptr_t, double *, void *)"
+    weighted = ng.jit(lambda w, k: np.sum(w * k)).native(np.zeros(9), np.zeros(9))
+    call = weighted.low_level_callable(window, np.arange(9.0))
+    image = RNG.normal(size=(6, 7))
+    expected = ndimage.generic_filter(image, lambda w: np.sum(w * np.arange(9.0)), size=3)
+    np.testing.assert_allclose(ndimage.generic_filter(image, call, size=3), expected)
+    for size in (2, 5):
+        with pytest.raises(RuntimeError):
+            ndimage.generic_filter(image, call, size=size)
+    both = ng.jit(lambda a, b: a + 10 * b).native(0.0, 0.0)
+    call = both.low_level_callable("double(int, double *)")
+    assert integrate.quad(call, 0, 1, args=(7.0,))[0] == pytest.approx(70.5)
+    with pytest.warns(integrate.IntegrationWarning):
+        assert np.isnan(integrate.quad(call, 0, 1)[0])
+
+
 # ------------------------------------------------------------------------------------------- Numba
+
+
+@pytest.mark.slow(cases=0)
+def test_captured_arrays_stay() -> None:
+    def made(k: float) -> Any:
+        captured = np.full(3, k)
+        return ng.jit(lambda x: np.sum(x * captured)).native(X[0]).njit
+
+    functions = [made(float(k)) for k in range(4)]
+    gc.collect()
+    others = [np.full(3, 1e9) for _ in range(1000)]
+    assert [f(np.ones(3)) for f in functions] == [0.0, 3.0, 6.0, 9.0]
+    del others
+
+
+@pytest.mark.slow(cases=0)
+def test_numba_gets_constants_among_the_results() -> None:
+    out = ng.jit(lambda x: (x, 3.0)).native(X[0]).njit(X[0])
+    np.testing.assert_array_equal(out[0], X[0])
+    assert out[1] == 3.0
 
 
 @pytest.mark.slow(cases=0)
@@ -229,8 +317,9 @@ def test_numba_gets_the_same_bits(name: str) -> None:
     function, arguments = PROGRAMS[name]
     fast = ng.jit(function)
     out = fast.native(*arguments).njit(*leaves(arguments))
-    expected = [leaf for leaf in leaves(fast(*arguments)) if leaf is not None]
+    expected = leaves(fast(*arguments))
     for a, b in zip(out if isinstance(out, tuple) else (out,), expected, strict=True):
+        assert (a is None) == (b is None)
         np.testing.assert_array_equal(a, b)
 
 
@@ -248,8 +337,11 @@ def test_numba_writes_into_arrays() -> None:
 def test_numba_names_what_is_wrong() -> None:
     numba = pytest.importorskip("numba")
     native = ng.jit(lambda x, y: x + y).native(X[0], X[1])
-    with pytest.raises(numba.TypingError, match="expected a contiguous array of float64"):
-        native.njit(X[0].astype(np.float32), X[1])
+    for wrong in (X[0].astype(np.float32), X, 2.0, None):
+        with pytest.raises(numba.TypingError, match="expected an array of float64 with 1 axes"):
+            native.njit(wrong, X[1])
+    with pytest.raises(numba.TypingError, match="expected int64"):
+        ng.jit(lambda i: i * 2).native(1).njit(2.7)
     with pytest.raises(ValueError, match="y has another length"):
         native.njit(X[0], np.ones(9))
 
