@@ -164,6 +164,8 @@ class Documented:
     """Parameters that mean something of their own."""
     by_elements = False
     """Whether ``kink`` lists elements rather than whole operands."""
+    composed = False
+    """Whether its derivatives are those of the operations it is written with."""
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype | None:
         """The dtype of the result of operands of one dtype, None if that is not known."""
@@ -381,7 +383,7 @@ def _gradient(op: Any) -> str:
                 lines.append(f"{head} ``{text}``")
         if op.holomorphic:
             lines.append("\nOf complex operands the conjugate, with that of ``g``.")
-    elif not op.formulas:
+    elif op.composed or not op.formulas:
         lines.append("That of the operations it is written with.")
     lines += _undeclared(op)
     points = list(dict.fromkeys(_points(op)))
@@ -396,9 +398,10 @@ def _gradient(op: Any) -> str:
 def _undeclared(op: Any) -> list[str]:
     """Lines about inputs without a formula of their own."""
     derived = [name for name, formula in op.formulas.items() if formula.kind == DERIVED]
+    refused = [name for name in op.refused if not op.composed or name in op.declared]
     said = {
         "derived from the body": derived,
-        "none: asking for it raises": op.refused if op.formulas else (),
+        "none: asking for it raises": refused,
         "none, it counts as a constant": [name for name in op.inputs if name in op.constants],
     }
     return [f"{', '.join(names)} : {text}" for text, names in said.items() if names]

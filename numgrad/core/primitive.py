@@ -232,6 +232,8 @@ class PrimitiveCall(Call):
 class Composite(Op):
     """An operation written with others: its gradient, tracing and forward mode are theirs."""
 
+    composed = True
+
     def compute(self, args: tuple, params: dict[str, Any]) -> Any:
         return self.expanded(args, params)
 

@@ -20,12 +20,13 @@ from numgrad.errors import NumgradNotImplementedError, NumgradTypeError, Numgrad
 from numgrad.interpolate.bsplines import make_interp_spline, piece_of, weights
 from numgrad.interpolate.piecewise import (
     PPoly,
+    applied,
     column,
     container,
     data,
-    increasing,
     known,
     monotone_slopes,
+    ordered,
     place_axis,
     tensor,
 )
@@ -52,9 +53,10 @@ class RegularGridInterpolator:
     method : {'linear', 'nearest', 'slinear', 'cubic', 'quintic', 'pchip'}
         The kind of interpolant; splines need more points than their degree along each axis.
     bounds_error : bool
-        Whether a place outside of the grid raises; what compiled functions and batches cannot see.
+        Whether a place outside of the grid raises; in a compiled function or a batch, where places
+        have no numbers, it gets ``fill_value``.
     fill_value : float
-        Value outside if that does not raise; None extrapolates.
+        Value outside where that does not raise; None extrapolates.
     solver, solver_args
         Of SciPy's for systems that are solved along each axis here: only None.
 
@@ -103,20 +105,22 @@ class RegularGridInterpolator:
         grid = []
         for axis, each in enumerate(points):
             x = tensor("RegularGridInterpolator", each, "points", real=True)
-            numbers = known(x)
-            if (
-                numbers is not None
-                and numbers.ndim == 1
-                and len(numbers) > 1
-                and numbers[0] > numbers[-1]
-            ):
-                x, values = np.flip(x, 0), np.flip(values, axis)
-            x = increasing("RegularGridInterpolator", x, f"along axis {axis}", least=1)
+            numbers, flips = known(x), None
+            if len(x.shape) == 1 and x.shape[0] > 1:
+                flips = x[0] > x[-1] if numbers is None else numbers[0] > numbers[-1]
+            if numbers is not None and flips:
+                x = applied(np.flip, x, 0)
+            x = ordered("RegularGridInterpolator", x, f"along axis {axis}", least=1)
             if x.shape[0] != values.shape[axis]:
                 raise NumgradValueError(
                     f"RegularGridInterpolator: {x.shape[0]} points along axis {axis} for values of "
                     f"shape {tuple(values.shape)}"
                 )
+            if numbers is None and flips is not None:  # its direction is known at the call
+                order = np.abs(np.arange(x.shape[0]) - where(flips, x.shape[0] - 1, 0))
+                x, values = take(x, order), take(values, order, axis=axis)
+            elif flips:
+                values = np.flip(values, axis)
             grid.append(x)
         self.grid, self.values = tuple(grid), values
         self.method, self.bounds_error = method, bool(bounds_error)
@@ -183,6 +187,7 @@ class RegularGridInterpolator:
             )
         xi, shape = self._places(xi)
         beyond = [(x < p[0]) | (x > p[-1]) for x, p in zip(xi, self.grid, strict=True)]
+        unknown = any(known(outside) is None for outside in beyond)
         if self.bounds_error:
             for axis, outside in enumerate(beyond):
                 if known(outside) is not None and np.any(known(outside)):
@@ -194,7 +199,7 @@ class RegularGridInterpolator:
         trailing = tuple(self.values.shape[len(self.grid) :])
         ndim = 1 + len(trailing)
         outside, lost = reduce(or_, beyond), reduce(or_, map(np.isnan, xi))
-        fills = not self.bounds_error and self.fill_value is not None
+        fills = self.fill_value is not None and (unknown or not self.bounds_error)
         if fills:
             xi = [where(outside, p[0], x) for x, p in zip(xi, self.grid, strict=True)]
         if chosen == "pchip":
@@ -216,12 +221,12 @@ class RegularGridInterpolator:
 
     def _places(self, xi: Any) -> tuple[list[Any], tuple]:
         """Coordinates along each axis, in rows, and the shape of the places."""
-        count = len(self.grid)
+        count, one = len(self.grid), isinstance(xi, tuple) and len(xi) > 1
         if isinstance(xi, tuple):
             parts = np.broadcast_arrays(*[tensor("xi", x, "xi", real=True) for x in xi])
             xi = np.stack(parts, axis=-1)
         xi = tensor("RegularGridInterpolator", xi, "xi", real=True)
-        if len(xi.shape) == 1:
+        if len(xi.shape) == 1 and not one:
             xi = xi[:, None] if count == 1 else xi[None]
         if not len(xi.shape) or xi.shape[-1] != count:
             raise NumgradValueError(
@@ -400,7 +405,7 @@ class interp1d:
         if len(x.shape) == 1 and not assume_sorted:
             order = argsort(x)
             if len(y.shape) and y.shape[axis] == x.shape[0]:
-                x, y = take(x, order), take(y, order, axis=axis)
+                x, y = applied(np.sort, x), take(y, order, axis=axis)
         spline = kind not in ("linear", *_STEPS)
         if spline and not isinstance(kind, int | np.integer) and kind not in _KINDS:
             raise NumgradValueError(
@@ -410,7 +415,7 @@ class interp1d:
         k = 0
         if spline:
             k = _KINDS[kind] if isinstance(kind, str) else as_index("interp1d", kind, "kind")
-        x = increasing("interp1d", x, least=k + 1)
+        x = ordered("interp1d", x, least=k + 1)
         first, self.axis = data("interp1d", x, y, axis)
         extrapolate = isinstance(fill_value, str)
         if extrapolate and fill_value != "extrapolate":

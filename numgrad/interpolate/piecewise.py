@@ -31,7 +31,6 @@ from numgrad.operations.join import concat
 from numgrad.operations.selecting import searchsorted
 from numgrad.operations.shape import as_operand, astype, reshape
 from numgrad.operations.take import take
-from numgrad.random.generator import at_once
 from numgrad.tensors.tensor import Tensor
 
 C = TypeVar("C", bound=type)
@@ -43,19 +42,34 @@ def tensor(name: str, x: Any, what: str, *, real: bool = False) -> Any:
     if real and x.dtype.kind == "c":
         raise NumgradTypeError(f"{name}: {what} must be real, got dtype {x.dtype}")
     dtype = np.complex128 if x.dtype.kind == "c" else np.float64
-    return astype(x if isinstance(x, Tensor) else Tensor(np.array(x)), dtype=dtype, copy=False)
+    if not isinstance(x, Tensor):
+        return Tensor(np.array(x, dtype))  # of which numbers are known in a trace: no operation
+    return astype(x, dtype=dtype, copy=False)
 
 
 def known(x: Any) -> Any:
-    """The numbers of a Tensor; None in a compiled function or a batch, where there are none yet."""
-    if state.ground.deferred or not at_once():
-        return None
-    return np.asarray(x.detach()._array if isinstance(x, Tensor) else x)
+    """The numbers of a Tensor; None where they are an argument's of a compiled function or batch.
+
+    Those of ndarrays around a compiled function are part of what is compiled, so they are known.
+    """
+    if not state.ground.deferred:
+        return state.ground.numbers(x)
+    return x._array if type(x) is Tensor and type(x._array) is np.ndarray else None
+
+
+def applied(function: Callable[..., Any], x: Any, *args: Any) -> Any:
+    """A function of NumPy's of a Tensor; of its numbers in a trace, if these are known there."""
+    numbers = known(x) if state.ground.deferred else None
+    return function(x, *args) if numbers is None else Tensor(function(numbers, *args))
 
 
 def increasing(name: str, x: Any, what: str = "x", *, least: int = 2, strict: bool = True) -> Any:
     """A vector of real numbers in ascending order, as a Tensor; a known order is checked."""
-    x = tensor(name, x, what, real=True)
+    return ordered(name, tensor(name, x, what, real=True), what, least=least, strict=strict)
+
+
+def ordered(name: str, x: Any, what: str = "x", *, least: int = 2, strict: bool = True) -> Any:
+    """``increasing`` of a Tensor."""
     if len(x.shape) != 1:
         raise NumgradValueError(f"{name}: {what} must have one axis, got shape {tuple(x.shape)}")
     if x.shape[0] < least:
@@ -86,7 +100,7 @@ def data(name: str, x: Any, y: Any, axis: Any, *, real: bool = False) -> tuple[A
     numbers = known(y)
     if numbers is not None and not np.all(np.isfinite(numbers)):
         raise NumgradValueError(f"{name}: y must be finite numbers; leave out missing points")
-    return np.moveaxis(y, axis, 0), axis
+    return applied(np.moveaxis, y, axis, 0), axis
 
 
 def column(x: Any, ndim: int) -> Any:
@@ -179,13 +193,14 @@ class PPoly:
         steps = np.diff(known(x)) if known(x) is not None else None
         if steps is not None and not (np.all(steps >= 0) or np.all(steps <= 0)):
             raise NumgradValueError(f"{name}: x must be strictly increasing or decreasing")
-        descending = steps is not None and bool(np.any(steps < 0))
+        descending = None if steps is None else bool(np.any(steps < 0))
         axis = one_axis(name, axis, len(c.shape) - 1)
         self._set(c, x, extrapolate, axis, descending)
 
     def _set(
-        self, c: Any, x: Any, extrapolate: Any = True, axis: int = 0, descending: bool = False
-    ) -> None:
+        self, c: Any, x: Any, extrapolate: Any = True, axis: int = 0,
+        descending: bool | None = False,
+    ) -> None:  # fmt: skip
         self.c, self.x, self.axis, self._descending = c, x, axis, descending
         self.extrapolate = "periodic" if extrapolate == "periodic" else extrapolate is not False
         if extrapolate is not None and extrapolate != "periodic":
@@ -232,10 +247,16 @@ class PPoly:
         xi = tensor(type(self).__name__, x, "x", real=True)
         shape = tuple(xi.shape)
         xi = reshape(xi, (-1,))
-        ends = self.x[0], self.x[-1]
-        low, high = ends[::-1] if self._descending else ends
+        low, high, sign = self.x[0], self.x[-1], 1.0
+        if self._descending is None:  # breakpoints are an argument of a compiled function or batch
+            low, high, sign = (
+                np.minimum(low, high),
+                np.maximum(low, high),
+                where(low > high, -1.0, 1.0),
+            )
+        elif self._descending:
+            low, high, sign = high, low, -1.0
         xi, outside = inside("PPoly", xi, low, high, extrapolate)
-        sign = -1.0 if self._descending else 1.0
         piece = searchsorted(sign * self.x, sign * xi, side="right") - 1
         piece = np.clip(piece, 0, self.x.shape[0] - 2)
         ndim = len(c.shape) - 1

@@ -154,7 +154,7 @@ def _validated(x: Any, y: Any, w: Any) -> Any:
     """The ``lam`` of least generalized cross-validation, with its gradient."""
     from scipy.optimize import brentq, minimize_scalar
 
-    if known(x) is None:
+    if any(known(each) is None for each in (x, y, w)):
         raise NumgradTraceError(
             "make_smoothing_spline: lam is chosen by numbers, which compiled functions and batches "
             "do not have; give lam"

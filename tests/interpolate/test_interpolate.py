@@ -381,3 +381,68 @@ def test_errors_where_numbers_are_unknown():
         ng.jit(lambda y: spline.solve(y))(0.1)
     with pytest.raises(ng.NumgradTraceError, match="give lam"):
         ng.jit(lambda y: I.make_smoothing_spline(X, y)(1.0))(Y[:, 0])
+
+
+DESCENDING = np.array([3.0, 2.0, 1.0, 0.0]), np.array([9.0, 4.0, 1.0, 0.0])
+
+
+@pytest.mark.parametrize("transform", [ng.jit, ng.vmap])
+def test_descending_axes_where_numbers_come_later(transform):
+    """The direction of a grid around the function, and of one that is an argument."""
+    x, y = DESCENDING
+    c = np.array([[1.0, 2.0, 3.0], [0.0, 1.0, 2.0]])
+
+    def grid(x, y):
+        return I.RegularGridInterpolator((x,), y)([[0.5], [2.5]])
+
+    def pieces(x, c):
+        return I.PPoly(c, x, extrapolate=False)([0.5, 2.5, 9.0])
+
+    lead = np.s_[None] if transform is ng.vmap else np.s_[...]
+    for f, data, expected in (
+        (grid, y, S.RegularGridInterpolator((x,), y)([[0.5], [2.5]])),
+        (pieces, c, S.PPoly(c, x, extrapolate=False)([0.5, 2.5, 9.0])),
+    ):
+        np.testing.assert_allclose(transform(lambda d: f(x, d))(data[lead]), expected[lead])  # noqa: B023
+        np.testing.assert_allclose(transform(f)(x[lead], data[lead]), expected[lead])
+    up = S.RegularGridInterpolator((x[::-1],), y[::-1])([[0.5], [2.5]])
+    np.testing.assert_allclose(transform(grid)(x[::-1][lead], y[::-1][lead]), up[lead])
+
+
+KNOWN = [
+    (lambda y: I.CubicSpline([0.0, 2.0, 1.0, 3.0], y)(1.0), "strictly increasing"),
+    (lambda y: I.interp1d([0.0, 1.0, 1.0, 3.0], y)(1.0), "strictly increasing"),
+    (lambda y: I.RegularGridInterpolator(([0.0, 2.0, 1.0, 3.0],), y)(1.0), "strictly increasing"),
+    (
+        lambda y: I.CubicSpline([0.0, 1, 2, 3], [[0.0, 1, 2, 3]], 1, "periodic")(y),
+        "must be equal",
+    ),
+    (lambda y: I.PPoly([[1.0, 2.0]], [0.0, 2.0, 1.0])(y), "increasing or decreasing"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(KNOWN)))
+def test_points_around_a_compiled_function_are_checked(number):
+    f, message = KNOWN[number]
+    with pytest.raises(ng.NumgradValueError, match=message):
+        ng.jit(f)(DESCENDING[1])
+    with pytest.raises(ng.NumgradValueError, match=message):
+        ng.vmap(f)(DESCENDING[1][None])
+
+
+def test_points_around_a_compiled_function_may_change():
+    x = np.arange(4.0)
+    f = ng.jit(lambda y: I.RegularGridInterpolator((x,), y)([[0.5], [2.25]]))
+    np.testing.assert_allclose(f(DESCENDING[1]), [6.5, 0.75])
+    x[:] = x[::-1].copy()
+    np.testing.assert_allclose(f(DESCENDING[1]), [0.5, 5.25])
+
+
+def test_places_outside_of_a_grid_where_numbers_come_later():
+    table = I.RegularGridInterpolator((X, X2), GRID)
+    places = np.array([[9.0, 1.0], [2.0, 1.0]])
+    expected = [np.nan, GRID[2, 1]]
+    np.testing.assert_allclose(ng.jit(table)(places), expected)
+    np.testing.assert_allclose(ng.vmap(table)(places)[:, 0], expected)
+    assert table((2.0, 1.0)).shape == ()
+    assert table([2.0, 1.0]).shape == (1,)

@@ -53,6 +53,9 @@ def test_pages():
         assert places == sorted(places), op.name
         assert "is not available" not in page, op.name
         gradient = page[places[2] : places[3]]
+        if op.composed:  # "asking for it raises" would be untrue
+            assert "raises" not in gradient or op.declared, op.name
+            continue
         for formula in op.formulas:
             assert formula in gradient.replace(" :", "").replace(",", "").split(), op.name
 
