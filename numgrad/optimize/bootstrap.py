@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError
-from numgrad.optimize.estimates import Estimates, check_level
+from numgrad.optimize.estimates import Estimates, check_level, covariance
 
 KINDS = ("residual", "parametric", "case")
 
@@ -67,6 +67,12 @@ def resampled(
         )
     if not isinstance(count, int) or count < 2:
         raise NumgradValueError(f"bootstrap: samples is {count!r}; give an integer of at least 2")
+    if fit.degrees_of_freedom < 1 and not (kind == "parametric" and np.isfinite(fit.variance)):
+        raise NumgradValueError(
+            f"bootstrap: {fit.result.fun.size} data and as many free parameters leave no residuals "
+            "that say how data scatter; measure more, fix parameters, or draw with "
+            "kind='parametric' and an absolute sigma"
+        )
     x, y, weights = data
     if kind == "case" and weights is not None and weights.shape != y.shape:
         raise NumgradValueError(
@@ -77,6 +83,7 @@ def resampled(
     size = y.size
     modified = _modified_residuals(fit) if kind == "residual" else np.zeros(0)
     rows, failures = [], 0
+    determined = bool(np.isfinite(fit.free_covariance).all())
     for _ in range(count):
         if kind == "case":
             of: Any = (x, y, weights, generator.integers(0, size, size))
@@ -91,7 +98,9 @@ def resampled(
         except NumgradError:
             failures += 1
             continue
-        if result.success:
+        # cases drawn again and again may not determine what the data do
+        short = kind == "case" and determined and np.isinf(covariance(result.jac, 1.0)).any()
+        if result.success and not short:
             rows.append(fit.unknowns.expanded(result.x))
         else:
             failures += 1

@@ -72,7 +72,8 @@ def curve_fit(
         ``p0`` is a dict, ties may have parameters that the model does not take: ``b >= a`` is
         ``p0={"gap": 1.0}, tie={"b": "a + gap"}, bounds={"gap": (0, None)}``.
     nan_policy
-        ``"raise"`` refuses data with NaN, ``"omit"`` leaves them out.
+        ``"raise"`` refuses data with NaN, ``"omit"`` leaves them out, also those whose ``sigma`` is
+        NaN.
     bounds, method, loss, f_scale, x_scale, ftol, xtol, gtol, max_nfev
         As for ``ng.least_squares``.
     jit
@@ -192,6 +193,8 @@ def _data(name: str, x: Any, y: Any, sigma: Any, nan_policy: str) -> tuple[Any, 
     sigma = None if sigma is None else np.asarray(_plain(sigma), np.float64)
     if nan_policy == "omit":
         missing = np.isnan(data)
+        if sigma is not None and sigma.shape == data.shape:
+            missing = missing | np.isnan(sigma)
         for leaf in leaves(x):
             array = np.asarray(leaf)
             if array.dtype.kind in "fc" and data.ndim == 1 and _runs_along(leaf, array, data.size):
@@ -251,6 +254,11 @@ def _weights(name: str, sigma: np.ndarray | None, shape: tuple[int, ...]) -> np.
         return None
     count = int(np.prod(shape))
     if sigma.ndim == 2 and sigma.shape == (count, count) and sigma.shape != shape:
+        if np.any(np.abs(sigma - sigma.T) > 1e-8 * np.max(np.abs(sigma))):
+            raise NumgradValueError(
+                f"{name}: sigma is a matrix, and not a covariance: it is not symmetric; give "
+                "(sigma + sigma.T) / 2 if that is what is meant"
+            )
         try:
             lower = np.linalg.cholesky(sigma)
         except np.linalg.LinAlgError:

@@ -80,7 +80,9 @@ class Estimates:
     names
         The numbers among the parameters, as one writes them: keys, fields and indices.
     rss
-        Chi-square: the sum of squares of the residuals, weighted if data have a ``sigma``.
+        Chi-square: the sum of squares of the residuals, weighted if data have a ``sigma``. Of a
+        robust ``loss`` it is twice the cost, a sum in which large residuals count less; so are all
+        figures made of it: errors, AIC, BIC, bands and profiles.
     degrees_of_freedom
         Data without free parameters.
     result
@@ -103,7 +105,7 @@ class Estimates:
         self._vector = unknowns.expanded(result.x)
         self._free = result.x.size
         self.degrees_of_freedom = result.fun.size - self._free
-        self.rss = float(result.fun @ result.fun)
+        self.rss = 2 * float(result.cost)
 
     def _nested(self, numbers: np.ndarray) -> Any:
         """Numbers for all parameters as the caller gave the start."""
@@ -164,7 +166,7 @@ class Estimates:
         free = self.degrees_of_freedom
         if self._absolute:
             return 1.0
-        return 2 * self.result.cost / free if free > 0 else np.inf
+        return self.rss / free if free > 0 else np.inf
 
     # --------------------------------------------------------------------------- figures of merit
 
@@ -317,5 +319,5 @@ def with_labels(numbers: np.ndarray, index: Any, columns: list[str] | None = Non
 
 def check_level(level: float) -> None:
     """Raise if a level of confidence is none."""
-    if not 0 < level < 1:
+    if not isinstance(level, int | float | np.number) or not 0 < level < 1:
         raise NumgradValueError(f"the level of confidence is between 0 and 1, got {level!r}")

@@ -130,7 +130,8 @@ class FittedCurve(ProfiledEstimates):
         level
             Between 0 and 1.
         prediction
-            Add the spread of single measurements, for data without ``sigma`` or with one for all.
+            Add the spread of single measurements, for data without ``sigma`` or with one for all;
+            of a robust loss that of its cost.
 
         Returns
         -------
@@ -200,9 +201,10 @@ class FittedCurve(ProfiledEstimates):
         Raises
         ------
         NumgradValueError
-            If there is no such kind, or cases are drawn of data that are correlated.
+            If there is no such kind, cases are drawn of data that are correlated, or there are as
+            many free parameters as data.
         NumgradRuntimeError
-            If more than one fit of ten fails.
+            If more than one fit of ten fails, or is of cases that do not determine it.
 
         Examples
         --------

@@ -35,6 +35,7 @@ MESSAGES = {
     3: "`xtol` termination condition is satisfied.",
     4: "Both `ftol` and `xtol` termination conditions are satisfied.",
 }
+LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
 JACOBIANS = ("dense", "sparse", "operator")
 
 
@@ -179,12 +180,19 @@ def solved(
     for what, option, known in (
         ("method", method, (None, *METHODS)),
         ("jacobian", jacobian, JACOBIANS),
+        ("loss", options["loss"], LOSSES),
     ):
-        if option not in known:
+        if option not in known and not (what == "loss" and callable(option)):
             choices = ", ".join(repr(k) for k in known if k is not None)
             raise NumgradValueError(
                 f"{name}: there is no {what} {option!r}; choose one of {choices}"
             )
+    f_scale = options["f_scale"]
+    if not isinstance(f_scale, int | float | np.number) or not 0 < f_scale < np.inf:
+        raise NumgradValueError(
+            f"{name}: f_scale is the size of residuals from which the loss grows less than their "
+            f"square, a positive number, got {f_scale!r}"
+        )
     ends = ends_of_arrays(name, unknowns, bounds)
     count = values.fun(unknowns.x0).size
     if not count:

@@ -87,7 +87,9 @@ class FreeUnknowns(Unknowns):
                 f"{name}: every parameter is fixed or tied, so there is nothing to solve for; "
                 "leave one free"
             )
-        self._ties = [tie(name, str(label), text, whole.places) for label, text in ties.items()]
+        self._ties = [
+            tie(name, self._target(name, label), text, whole.places) for label, text in ties.items()
+        ]
         self._places = {
             label: self._place(name, label)
             for each in self._ties
@@ -220,6 +222,12 @@ class FreeUnknowns(Unknowns):
                 "free"
             )
         owner[elements] = kind
+
+    def _target(self, name: str, label: Any) -> str:
+        """The name of what is tied, which may be given by its index."""
+        if str(label) in self.whole.places:
+            return str(label)
+        return self.whole.element_labels[int(self.whole.placed(name, label)[0])]
 
     def _place(self, name: str, label: Any) -> tuple[int, int | None]:
         """Number of the array of that name; or of that with such an element, and which it is."""

@@ -438,6 +438,19 @@ def test_points_around_a_compiled_function_may_change():
     np.testing.assert_allclose(f(DESCENDING[1]), [0.5, 5.25])
 
 
+def test_points_that_are_operands_too_may_change():
+    x = np.arange(4.0)
+    f = ng.jit(lambda y: I.CubicSpline(x, y)(1.5) + x[:2])
+    np.testing.assert_allclose(f(X[:4] * 0 + 2.0), [2.0, 3.0])
+    y = x**3
+    for step in (1.0, 0.5):
+        x[:] = step * np.arange(4.0)
+        np.testing.assert_allclose(f(y), S.CubicSpline(x, y)(1.5) + x[:2], rtol=1e-12)
+    x[1] = 3.0
+    with pytest.raises(ng.NumgradValueError, match="strictly increasing"):
+        f(y)
+
+
 def test_places_outside_of_a_grid_where_numbers_come_later():
     table = I.RegularGridInterpolator((X, X2), GRID)
     places = np.array([[9.0, 1.0], [2.0, 1.0]])

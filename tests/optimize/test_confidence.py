@@ -279,3 +279,59 @@ def test_pictures():
     assert two.plot_residuals().get_xlabel() == "fit"
     with pytest.raises(ValueError, match="over one vector"):
         two.plot()
+
+
+def test_figures_of_a_robust_fit_are_of_its_cost():
+    fit = ng.curve_fit(decay, X, Y, loss="soft_l1", f_scale=0.02)
+    rss = 2 * best_cost({}, loss="soft_l1", f_scale=0.02)
+    assert fit.reduced_chi_square == pytest.approx(rss / 27, rel=1e-9)
+    assert fit.variance == pytest.approx(fit.residual_standard_error**2, rel=1e-12)
+    assert fit.aic == pytest.approx(30 * np.log(rss / 30) + 6, rel=1e-9)
+    assert fit.bic == pytest.approx(30 * np.log(rss / 30) + 3 * np.log(30), rel=1e-9)
+    (low, high), (inner_low, inner_high) = fit.band(X[:1], 0.5, True), fit.band(X[:1], 0.5)
+    half, inner = (high - low) / 2, (inner_high - inner_low) / 2
+    spread = stats.t.ppf(0.75, 27) ** 2 * rss / 27
+    np.testing.assert_allclose(half**2 - inner**2, spread, rtol=1e-9)
+
+
+def test_bootstrap_where_data_do_not_determine():
+    with pytest.raises(ng.NumgradValueError, match="leave no residuals"):
+        ng.curve_fit(line, X[:2], Y[:2]).bootstrap(5)
+    known = ng.curve_fit(line, [0.0, 1.0], [1.0, 2.0], sigma=0.1, absolute_sigma=True)
+    errors = known.bootstrap(200, "parametric", seed=0).standard_errors
+    np.testing.assert_allclose(errors, known.standard_errors, rtol=0.15)
+    x = np.repeat([0.0, 1.0], 3)  # one sample of 32 has one place alone
+    fit = ng.curve_fit(line, x, x + 0.1 * np.cos(9 * np.arange(6)))
+    drawn = fit.bootstrap(60, "case", seed=0)
+    generator = np.random.default_rng(0)
+    alone = sum(np.ptp(x[generator.integers(0, 6, 6)]) == 0 for _ in range(60))
+    assert drawn.failures == alone > 0
+
+
+def test_data_without_a_standard_deviation_are_left_out():
+    sigma = np.linspace(0.1, 0.3, 30)
+    keep = np.arange(30) != 4
+    expected = ng.curve_fit(line, X[keep], Y[keep], sigma=sigma[keep]).parameters
+    sigma[4] = np.nan
+    fit = ng.curve_fit(line, X, Y, sigma=sigma, nan_policy="omit")
+    np.testing.assert_array_equal(fit.parameters, expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": "foo"}, "no loss 'foo'; choose one of 'linear'"),
+        ({"loss": "huber", "f_scale": -1}, "f_scale is .* positive"),
+        ({"loss": "huber", "f_scale": 0}, "f_scale is .* positive"),
+        ({"f_scale": "a"}, "f_scale is .* positive"),
+        ({"sigma": np.eye(30) + np.eye(30, k=1) / 4}, "not symmetric"),
+    ],
+)
+def test_options_that_mean_nothing(options, message):
+    with pytest.raises(ng.NumgradValueError, match=message):
+        ng.curve_fit(line, X, Y, **options)
+
+
+def test_a_level_is_a_number():
+    with pytest.raises(ng.NumgradValueError, match="level of confidence"):
+        ng.curve_fit(line, X, Y).profile("slope", "slope")
