@@ -284,7 +284,7 @@ def test_all_derivatives(name):
     assert gradgradcheck(function, leaves(arguments))
 
 
-@pytest.mark.slow(cases=1)
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("name", sorted(CASES.keys() - {"cross-validation", "solve"}))
 def test_compiled_and_mapped(name):
     function, arguments = CASES[name]

@@ -264,6 +264,7 @@ def test_labels_of_xarray_come_out():
     np.testing.assert_allclose(band["high"].sel(t=X[5]), plain.confidence_band(X)[1][5], rtol=1e-9)
 
 
+@pytest.mark.slow(cases=0)
 def test_pictures():
     pytest.importorskip("matplotlib")
     fit = ng.curve_fit(decay, X, Y, sigma=np.diag(np.full(30, 0.05**2)), absolute_sigma=True)

@@ -163,7 +163,7 @@ time.perf_counter, time.process_time = (lambda t=count(): next(t) for _ in range
         seconds("import time; time.sleep(9)", {}, 1, patience=0.2)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(cases=0)
 def test_first_call_compiles_in_a_cache_of_its_own(
     perf: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

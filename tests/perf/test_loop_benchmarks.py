@@ -117,6 +117,7 @@ def test_forward_algorithm_is_the_sum_over_all_paths(perf: Callable[[str], Any])
     np.testing.assert_allclose(value, np.log(total), rtol=1e-12)
 
 
+@pytest.mark.slow(cases=0)
 def test_animals_are_those_of_scipy(perf: Callable[[str], Any]) -> None:
     def odeint(slope: Any, start: Any, times: Any, p: Any, rtol: float, atol: float) -> Any:
         options = {"t_eval": times, "args": (p,), "rtol": 1e-11, "atol": 1e-11}

@@ -448,9 +448,8 @@ def test_what_follows_from_others(name):
 
 
 def test_functions_that_distributions_lack_say_what_to_do():
-    for name, instead in (("fit", "minimize"), ("expect", "quad"), ("pmf", "pdf")):
-        with pytest.raises(AttributeError, match=instead):
-            getattr(stats.norm, name)
+    with pytest.raises(AttributeError, match="pdf"):
+        stats.norm.pmf  # noqa: B018
     assert not hasattr(stats.poisson, "pdf")
     x = np.array([1.0, 2.5])
     theta = (2.0, 0.5, 1.5)
