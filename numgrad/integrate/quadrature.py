@@ -360,7 +360,10 @@ def fixed_quad(
     >>> ng.grad(lambda b: ng.integrate.fixed_quad(np.cos, 0.0, b)[0])(0.5).round(6)
     np.float64(0.877583)
     """
-    nodes, weights = np.polynomial.legendre.leggauss(as_index("fixed_quad", n, "n"))
+    n = as_index("fixed_quad", n, "n")
+    if n < 1:
+        raise NumgradValueError(f"fixed_quad: n is the number of nodes, at least 1, got {n}")
+    nodes, weights = np.polynomial.legendre.leggauss(n)
     a, b = as_operand(a), as_operand(b)
     for end in (a, b):
         if isinstance(end, np.ndarray) and np.any(np.isinf(end)):

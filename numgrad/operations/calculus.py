@@ -1,7 +1,8 @@
 """Sampled functions: derivatives, integrals and values between samples."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import pi
+from operator import truediv
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from numgrad.codegen.symbols import real_dtype
 from numgrad.core.axis import normalize_axes, one_axis
 from numgrad.core.declare import BatchOperand, Meta, Op, bind, composite, primitive
+from numgrad.core.interpreter import state
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.interpolation import interpolate, interpolate_backward
 from numgrad.operations.cumulative import cumsum, diff
@@ -310,6 +312,7 @@ def simpson(y, x=None, dx=1.0, axis=-1):
     """Integral along an axis of a function given by samples, by Simpson's rule.
 
     Of an even number of samples, the last interval is that of the parabola through the last three.
+    Where samples are at one place, terms that would divide by their distance count nothing.
 
     Parameters
     ----------
@@ -344,28 +347,36 @@ def simpson(y, x=None, dx=1.0, axis=-1):
         d = broadcast_to(as_operand(d) * 1.0, lengths)
     stop = n - 1 if n % 2 else n - 2  # intervals in pairs
     h0, h1 = _cut(d, axis, 0, stop, 2), _cut(d, axis, 1, stop, 2)
-    both = h0 + h1
+    both, ratio = h0 + h1, truediv if x is None else _ratio
     out = sum(
         both / 6.0 * (
-            _cut(y, axis, 0, stop - 1, 2) * (2.0 - h1 / h0)
-            + _cut(y, axis, 1, stop, 2) * (both * both / (h0 * h1))
-            + _cut(y, axis, 2, stop + 1, 2) * (2.0 - h0 / h1)
+            _cut(y, axis, 0, stop - 1, 2) * (2.0 - ratio(h1, h0))
+            + _cut(y, axis, 1, stop, 2) * ratio(both * both, h0 * h1)
+            + _cut(y, axis, 2, stop + 1, 2) * (2.0 - ratio(h0, h1))
         ),
         axis=axis,
     )  # fmt: skip
     if n % 2:
         return out
     ends = [_cut(y, axis, -k, 1 - k or None) for k in (1, 2, 3)]
-    last = _first_interval(_cut(d, axis, -1, None), _cut(d, axis, -2, -1), *ends)
+    last = _first_interval(_cut(d, axis, -1, None), _cut(d, axis, -2, -1), *ends, ratio=ratio)
     return out + sum(last, axis=axis)
 
 
-def _first_interval(h0: Any, h1: Any, y0: Any, y1: Any, y2: Any) -> Any:
+def _ratio(a: Any, b: Any) -> Any:
+    """Quotients, 0 where the divisor is: samples at one place have no parabola."""
+    empty = b == 0
+    return np.where(empty, 0, a / np.where(empty, 1, b))
+
+
+def _first_interval(
+    h0: Any, h1: Any, y0: Any, y1: Any, y2: Any, ratio: Callable[[Any, Any], Any] = truediv
+) -> Any:
     """Integrals over intervals of length ``h0`` of the parabolas that continue over ``h1``."""
     return (
-        (2 * h0 * h0 + 3 * h1 * h0) / (6 * (h0 + h1)) * y0
-        + (h0 * h0 + 3 * h1 * h0) / (6 * h1) * y1
-        - h0 * h0 * h0 / (6 * h1 * (h1 + h0)) * y2
+        ratio(2 * h0 * h0 + 3 * h1 * h0, 6 * (h0 + h1)) * y0
+        + ratio(h0 * h0 + 3 * h1 * h0, 6 * h1) * y1
+        - ratio(h0 * h0 * h0, 6 * h1 * (h1 + h0)) * y2
     )
 
 
@@ -381,7 +392,8 @@ def cumulative_simpson(y, *, x=None, dx=1.0, axis=-1, initial=None):
     y : array_like
         Samples.
     x : array_like
-        Where they are, strictly increasing; without, they are ``dx`` apart.
+        Where they are, strictly increasing, which is checked where numbers are known: not in
+        compiled functions, nor of a batch; without, they are ``dx`` apart.
     dx : float
         Distance of samples.
     initial : array_like
@@ -409,6 +421,12 @@ def cumulative_simpson(y, *, x=None, dx=1.0, axis=-1, initial=None):
         out = cumulative_trapezoid(y, x, dx, axis)
     else:
         d = _intervals("cumulative_simpson", y, x, dx, axis)
+        lengths = None if x is None or state.ground.deferred else state.ground.numbers(d)
+        if lengths is not None and np.any(lengths <= 0):
+            raise NumgradValueError(
+                "cumulative_simpson: x must be strictly increasing along the axis; sort the "
+                "samples, and merge those of equal places"
+            )
         before, after = (d, d) if x is None else (_cut(d, axis, None, -1), _cut(d, axis, 1, None))
         triple = [_cut(y, axis, k, k - 2 or None) for k in range(3)]
         ahead = _first_interval(before, after, *triple)

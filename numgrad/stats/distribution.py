@@ -466,6 +466,8 @@ class Continuous(Distribution):
     """A family of distributions with a density."""
 
     common = (("loc", 0.0), ("scale", 1.0))
+    not_fitted: tuple[str, ...] = ()
+    """Parameters that ``fit`` leaves as they are, as SciPy's does."""
 
     def _logpdf(self, *arguments: Any, **_: Any) -> Any:
         raise NotImplementedError

@@ -127,6 +127,9 @@ def fitted(family: Any, data: Any, args: tuple, named: dict[str, Any]) -> tuple[
     def objective(z: Any, data: Any) -> Any:
         return -np.mean(family.logpdf(data, *parameters(z)))
 
+    if not free:
+        constant = as_operand if isinstance(data, Tensor) else np.float64
+        return tuple(constant(value) for value in parameters(()))
     first = np.array([float(start[k]) for k in free])
     best = _minimum(lambda z: objective(z, numbers), first)
     followed = isinstance(data, Tensor) and (data.requires_grad or type(data) is not Tensor)
@@ -148,6 +151,8 @@ def _held(family: Any, named: dict[str, Any]) -> set[int]:
     """Positions of parameters that SciPy's keywords hold: ``floc``, ``f0``, ``fa``, ``fix_a``."""
     names = [*family.shapes, "loc", "scale"]
     held = {k for k, key in enumerate(names) if {f"f{key}", f"fix_{key}"} & named.keys()}
+    if not named.get("superfit"):  # which asks SciPy for its method for all families
+        held |= {names.index(key) for key in family.not_fitted}
     return held | {k for k in range(len(family.shapes)) if f"f{k}" in named}
 
 

@@ -249,6 +249,7 @@ class VonMises(Continuous):
 
     shapes = ("kappa",)
     reach = math.pi
+    not_fitted = ("scale",)
 
     def _logpdf(self, y, kappa):
         # cos(y) - 1 without cancellation

@@ -32,6 +32,20 @@ def test_cumulative_simpson(count):
     np.testing.assert_allclose(found.numpy(), true, rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "x", [[0.0, 0, 1], [0.0, 1, 1], [1.0, 1, 1, 1], [0.0, 0.4, 1, 1], [3, 2, 2, 0]]
+)
+def test_simpson_of_samples_at_one_place(x):
+    x, y = np.array(x), Y[:, : len(x)]
+    np.testing.assert_allclose(I.simpson(y, x).numpy(), integrate.simpson(y, x=x), rtol=1e-12)
+    np.testing.assert_allclose(ng.jit(I.simpson)(y, x), integrate.simpson(y, x=x), rtol=1e-12)
+    gradients = ng.grad(lambda y, x: ng.sum(I.simpson(y, x)), argnums=(0, 1))(y, x * 1.0)
+    assert all(np.isfinite(g).all() for g in gradients)
+    weights = [integrate.simpson(unit, x=x) for unit in np.eye(len(x))]
+    np.testing.assert_allclose(gradients[0], weights + 0 * y, rtol=1e-12, atol=1e-14)
+    assert I.simpson(y.astype(np.float32), x.astype(np.float32)).dtype == np.float32
+
+
 def test_gradients_of_integrals_of_samples():
     def function(y, x, start):
         return I.cumulative_simpson(y, x=x, initial=start)
@@ -198,6 +212,13 @@ def test_second_gradients_of_double_integrals():
         (lambda: I.romb(np.ones(4)), "power of 2"),
         (lambda: I.cumulative_simpson(np.ones(4), initial=[1.0, 2.0]), "initial of shape"),
         (lambda: I.fixed_quad(np.cos, 0, np.inf), "must be finite"),
+        (lambda: I.fixed_quad(np.cos, 0, 1, n=0), "at least 1"),
+        (lambda: I.cumulative_simpson(np.ones(4), x=[3.0, 2.0, 1.0, 0.0]), "strictly increasing"),
+        (lambda: I.cumulative_simpson(np.ones(3), x=leaf([0.0, 1.0, 1.0])), "strictly increasing"),
+        (
+            lambda: ng.vmap(lambda y: I.cumulative_simpson(y, x=[3, 2, 1]))(np.ones((1, 3))),
+            "strictly",
+        ),
         (lambda: I.nquad(np.cos, []), "ranges is empty"),
         (lambda: I.nquad(np.cos, [(0, 1)], opts=[{}, {}]), "2 options for 1 ranges"),
         (lambda: I.quad_vec(np.cos, [0, 1], 1), "quad_vec: the limit a"),

@@ -115,6 +115,7 @@ FITS = [
     ("weibull_min", (1.5,), {"floc": 0}), ("cauchy", (1.0, 2.0), {}), ("logistic", (1.0, 2.0), {}),
     ("gumbel_r", (1.0, 2.0), {}), ("gamma", (3.0, 0, 2), {"fa": 3, "floc": 0}),
     ("norm", (1.0, 2.0), {"fscale": 2}), ("expon", (0.0, 2.0), {}),
+    ("vonmises", (1.5, 0.3, 1.7), {}),
 ]  # fmt: skip
 
 
@@ -141,6 +142,10 @@ def test_gradients_of_a_fit_in_closed_form():
     np.testing.assert_allclose(mean, np.full(8, 1 / 8), atol=1e-12)
     deviation = ng.grad(lambda x: ng.stats.norm.fit(x)[1])(x)
     np.testing.assert_allclose(deviation, (x - x.mean()) / (8 * x.std()), atol=1e-10)
+    angles = scipy.stats.vonmises(1.5, 0.3, 1.7).rvs(60, random_state=1)
+    for held in ({"floc": 0.3}, {"f0": 1.5, "floc": 0.3}):  # the scale is 1
+        true = scipy.stats.vonmises.fit(angles, **held)
+        np.testing.assert_allclose(ng.stats.vonmises.fit(angles, **held), true, rtol=1e-6)
     with pytest.raises(ng.NumgradValueError, match=r"gamma\.fit: "):
         ng.stats.gamma.fit([-1.0, 2.0], floc=0)
 
