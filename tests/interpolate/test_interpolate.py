@@ -70,8 +70,8 @@ PIECEWISE = {
 def test_axes_and_few_points(name):
     older = np.lib.NumpyVersion(scipy.__version__) < "1.17.0"
     for n in (2, 3, 7):
-        if n == 3 and older and name in ("akima", "makima"):
-            continue  # which has other slopes of three points there
+        if n == 2 and older and name in ("akima", "makima"):
+            continue  # which reads memory that it has not set there
         for y, axis in ((Y[:n], 0), (np.stack([Y[:n], -Y[:n]]), 1), (Y[:n].T, -1)):
             ours, theirs = PIECEWISE[name](I, X[:n], y, axis), PIECEWISE[name](S, X[:n], y, axis)
             same(ours(PLACES), theirs(PLACES))
