@@ -162,6 +162,9 @@ class BaseInterpreter(Interpreter):
         """Whether an ndarray lies around what is compiled, and so may be another at each run."""
         return False
 
+    def look_at(self, array: Any) -> None:
+        """Let what is compiled compare the numbers of an ndarray around it at each run."""
+
     @abstractmethod
     def made(self, array: Any) -> Any:
         """An array that was just made, as memory of its own."""

@@ -43,7 +43,7 @@ def tensor(name: str, x: Any, what: str, *, real: bool = False) -> Any:
         raise NumgradTypeError(f"{name}: {what} must be real, got dtype {x.dtype}")
     dtype = np.complex128 if x.dtype.kind == "c" else np.float64
     if not isinstance(x, Tensor):
-        if state.ground.deferred and isinstance(x, np.ndarray):
+        if isinstance(x, np.ndarray):
             state.ground.look_at(x)
         return Tensor(np.array(x, dtype))  # of which numbers are known in a trace: no operation
     return astype(x, dtype=dtype, copy=False)
