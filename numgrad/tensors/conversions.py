@@ -436,18 +436,17 @@ class TensorConversions(Tensor):
                 "np.remainder(t**n, modulus)"
             )
         # exponents with an exact and faster operation of their own
-        kind = self._array.dtype.kind
-        if (kind in "fc" and type(other) in (int, float)) or (kind in "iu" and type(other) is int):
-            if other == 2:
-                return OPS["square"](self)
-            if other == 1:
-                return OPS["positive"](self)
-            if kind == "f":
-                if other == 0.5:
-                    return OPS["sqrt"](self)
-                if other == -1:
-                    return OPS["reciprocal"](self)
-        elif type(other) not in (int, float) and not acceptable(other):
+        if type(other) is int and 1 <= other <= 2:
+            return OPS["square" if other == 2 else "positive"](self)
+        if type(other) in (int, float):
+            kind = self._array.dtype.kind
+            if kind in "fc" and 1 <= other <= 2 and other % 1 == 0:
+                return OPS["square" if other == 2 else "positive"](self)
+            if kind == "f" and other == 0.5:
+                return OPS["sqrt"](self)
+            if kind == "f" and other == -1:
+                return OPS["reciprocal"](self)
+        elif not acceptable(other):
             refuse_foreign(OPS["power"], other)
             return NotImplemented
         return OPS["power"](self, other)
