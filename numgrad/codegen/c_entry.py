@@ -30,7 +30,7 @@ STATUS = {
     2: "memory ran out",
     3: "an operation refuses its operands",
 }
-"""What a status other than 0 means."""
+"""Messages of statuses other than 0."""
 
 _C_TYPES = {"float64": "double", "float32": "float", "complex128": "double", "complex64": "float"}
 _SIGNS = {"==": "eq", "!=": "ne", "<": "slt", ">=": "sge"}

@@ -40,7 +40,7 @@ _INFIX = {
     "logical_xor": "^",
 }  # fmt: skip
 LABELS = "abcdefhijklmnopqrsu"
-"""What templates call operands; ``g`` and ``t`` are the cotangent and the result."""
+"""Names of operands in templates; ``g`` and ``t`` are the cotangent and the result."""
 _SAME = {"max": "maximum", "min": "minimum"}
 """Python's own functions, whose derivatives are those of operations."""
 TIES = {"constant": 1, "tie_count": 3, "tie_share": 4}

@@ -160,7 +160,7 @@ class ForwardSweep:
         words = [d.operation for d in inside if isinstance(d, Define)]
         is_pure = all(isinstance(d, Define | Load) for d in inside)
         if self.backward is None and is_pure and {"tie_count", "tie_share"} & set(words):
-            # what it gives is of use for derivatives alone
+            # only derivatives read the number of ties
             return self.texts.assignment(
                 [c.out for c in s.carried], [self.texts.value(c.start) for c in s.carried]
             )

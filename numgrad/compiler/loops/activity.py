@@ -23,12 +23,12 @@ def useful(graph: Graph, results: Collection[Value]) -> set[Value]:
     """The values by which some values of a graph may have derivatives, and these."""
     known = {v for v in results if has_derivatives(v)}
     for node in reversed(graph.nodes):
-        asked = [k for k, v in enumerate(node.outputs) if v in known]
-        if not asked:
+        useful_results = [k for k, v in enumerate(node.outputs) if v in known]
+        if not useful_results:
             continue
         inputs = node.inputs
         if _bodies(node):
-            inputs = [node.inputs[k] for k in _useful_operands(node, asked)]
+            inputs = [node.inputs[k] for k in _useful_operands(node, useful_results)]
         known.update(v for v in inputs if has_derivatives(v))
     return known
 

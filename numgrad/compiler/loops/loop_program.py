@@ -365,8 +365,8 @@ class LoopProgram:
             lines += [f"if w{body.until}[0]:", f"    *made, count = general(({later},), lengths)"]
             lines.append("    return (*made, count + ended[1:])")
         lines.append(f"return ({', '.join(results)},)")
-        taken = ", ".join(operands) + ("," if operands else "")
-        head = ["def loop(operands, lengths):", f"    ({taken}) = operands"]
+        unpacked = ", ".join(operands) + ("," if operands else "")
+        head = ["def loop(operands, lengths):", f"    ({unpacked}) = operands"]
         source = "\n".join([*head, *("    " + line for line in lines)]) + "\n"
         names = {
             "array": np.array, "empty": np.empty, "general": general, "limits": self._limits,

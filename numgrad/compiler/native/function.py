@@ -1,4 +1,4 @@
-"""What ``ng.jit(f).native(...)`` returns: a compiled function with the doors that lead to it."""
+"""Native functions, as ``ng.jit(f).native(...)`` makes them, and how others call them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class NativeFunction:
 
     @property
     def messages(self) -> dict[int, str]:
-        """What a status other than 0 means."""
+        """Messages of statuses other than 0."""
         return dict(STATUS)
 
     @cached_property
@@ -236,7 +236,7 @@ class NativeFunction:
                 leaves.append(array.item() if returned.weak else array if array.ndim else array[()])
         return unflatten(program.layout.nesting, iter(leaves))
 
-    # --------------------------------------------------------------------------------- other doors
+    # ------------------------------------------------------------------------------- other callers
 
     @cached_property
     def njit(self) -> Any:

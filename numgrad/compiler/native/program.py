@@ -231,7 +231,7 @@ class NativeProgram:
         return texts
 
     def _constant(self, array: np.ndarray, is_array: bool) -> Any:
-        """What was captured: the address of a copy, or a number."""
+        """The address of a copy of a captured array, or a captured number."""
         if not is_array:
             return number_parts(array[()], array.dtype)
         return f"inttoptr (i64 {lasting(array)} to ptr)"
