@@ -436,12 +436,14 @@ class TensorConversions(Tensor):
                 "np.remainder(t**n, modulus)"
             )
         # exponents with an exact and faster operation of their own
-        if type(other) is int and 1 <= other <= 2:
-            return OPS["square" if other == 2 else "positive"](self)
+        if type(other) is int and other == 2:
+            return OPS["square"](self)
         if type(other) in (int, float):
             kind = self._array.dtype.kind
-            if kind in "fc" and 1 <= other <= 2 and other % 1 == 0:
-                return OPS["square" if other == 2 else "positive"](self)
+            if kind in "fc" and other == 2:
+                return OPS["square"](self)
+            if other == 1 and (kind in "fc" or (kind in "iu" and type(other) is int)):
+                return OPS["positive"](self)
             if kind == "f" and other == 0.5:
                 return OPS["sqrt"](self)
             if kind == "f" and other == -1:

@@ -108,3 +108,10 @@ def test_integers_to_the_power_of_a_float_are_floats(dtype, exponent):
     for found in (np.asarray(ng.tensor(x) ** exponent), ng.jit(lambda x: x**exponent)(x)):
         assert found.dtype == expected.dtype
         np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_truth_to_a_power():
+    x = np.array([True, False])
+    for exponent in (1, 3, 1.0, 2.0):
+        for power in (ng.jit(lambda x, k=exponent: x**k)(x), np.asarray(ng.tensor(x) ** exponent)):
+            np.testing.assert_array_equal(power, x**exponent)
