@@ -34,6 +34,7 @@ from numgrad.codegen.adjoint.sweeps import (
 from numgrad.codegen.adjoint.tangent import tangent_text
 from numgrad.codegen.adjoint.vectors import facts_of
 from numgrad.codegen.intrinsics import grow, growing
+from numgrad.codegen.memory import empty, zeros
 from numgrad.errors import NumgradKernelError, NumgradValueError
 
 SAVE = ("all", "less")
@@ -363,7 +364,7 @@ class DerivativeProgram:
         results = {}
         for name in self.function.results:
             counts = name in self.function.written or name == self.function.failed
-            maker = np.zeros if counts else np.empty
+            maker = zeros if counts else empty
             dtype = self.function.arrays[name].dtype
             results[name] = maker(self.lengths.shape(name, given), dtype)
         return results
@@ -402,13 +403,13 @@ class DerivativeProgram:
                 if name in out:  # an array may be returned twice
                     out[name] += seed
                 else:
-                    out[name] = np.empty(shape, dtype)
+                    out[name] = empty(shape, dtype)
                     out[name][...] = seed
         dtypes = self.function.dtypes
         return {
             name: out[name]
             if name in out
-            else np.zeros(arrays[name].shape, arrays[name].dtype)
+            else zeros(arrays[name].shape, arrays[name].dtype)
             if name in self.function.arrays
             else np.zeros(1, dtypes[name])
             for name in self._with_derivatives
@@ -551,9 +552,7 @@ class DerivativeProgram:
                 own = outputs[k].reshape(1) if output.is_number else outputs[k]
                 (given if output.array in given else results)[output.array] = own
             elif output.array not in given:  # its lengths may be read
-                results[output.array] = np.empty(
-                    self.lengths.shape(output.array, given), output.dtype
-                )
+                results[output.array] = empty(self.lengths.shape(output.array, given), output.dtype)
         results = {
             name: results[name] if name in results else np.zeros(1, np.int64)
             for name in self.function.results
@@ -629,7 +628,7 @@ class DerivativeProgram:
             if name not in self.function.arrays:
                 out[name] = self.function.dtypes[name].type(0) if tangent is None else tangent
                 continue
-            out[name] = np.zeros_like(arrays[name])
+            out[name] = zeros(arrays[name].shape, arrays[name].dtype)
             if tangent is not None:
                 out[name][...] = tangent
         return out

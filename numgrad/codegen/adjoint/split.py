@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.codegen import memory
 from numgrad.codegen.adjoint.backward import Backward, bar
 from numgrad.codegen.adjoint.compiled import Text, kinds_of
 from numgrad.codegen.adjoint.lengths import ResultLengths
@@ -249,12 +250,12 @@ class SplitProgram:
     def new_state(self, given: Mapping[str, Any]) -> ForwardState:
         """Room for the state of a call."""
         makers = [
-            *["empty" for _ in self.tapes],
-            *[self._made[name].maker for name in self.locals],
-            *["zeros" for _ in self.kept],
+            *[memory.empty for _ in self.tapes],
+            *[getattr(memory, self._made[name].maker) for name in self.locals],
+            *[memory.zeros for _ in self.kept],
         ]
         pairs = zip(makers, self._layout(given), strict=True)
-        arrays = tuple([getattr(np, maker)(*layout) for maker, layout in pairs])
+        arrays = tuple([maker(*layout) for maker, layout in pairs])
         return ForwardState(self.inputs, arrays)
 
     def nbytes(self, given: Mapping[str, Any]) -> int:

@@ -39,12 +39,17 @@ from llvmlite.binding import ffi
 
 from numgrad.codegen.cpython import c_api, offsets
 from numgrad.codegen.locks import deferred
+from numgrad.codegen.native import block_pool
 
 EXPORTS = (
     "body", "packed", "numba_entry", "entry", "parallel_for", "thread_limit", "lost", "overhead",
-    "idle", "cycles", "native",
+    "idle", "cycles", "native", "take_block", "give_block", "trim_blocks", "block_counts",
+    "allocate", "grow", "release",
 )  # fmt: skip
-"""Functions that modules may define for others: see ``entry``, ``driver`` and ``c_entry``."""
+"""Functions that modules may define for others.
+
+See ``entry``, ``driver``, ``block_pool`` and ``c_entry``.
+"""
 
 _HEADER, _FORMAT = struct.Struct("<I"), 2
 _RENAMED = rf"@({'|'.join(EXPORTS)})\b"
@@ -111,8 +116,8 @@ def attributes() -> str:
     return f"attributes #0 = {{ nounwind{width if bits > 128 else ''} }}\n"
 
 
-def has_large_pages() -> bool:
-    """Whether the system is asked for large pages by ``madvise``."""
+def is_linux() -> bool:
+    """Whether kernels run on Linux."""
     return "linux" in binding.get_process_triple()
 
 
@@ -345,7 +350,9 @@ def load(payload: bytes, engine: Any = None) -> dict[str, int]:
 
 
 def _resolve(symbol: str) -> bool:
-    """Whether the linker finds a symbol, if need be among those of Python."""
+    """Whether the linker finds a symbol, if need be of the pool of memory or among Python's."""
+    if symbol in block_pool.SYMBOLS:
+        block_pool.load_pool()
     if binding.address_of_symbol(symbol):
         return True
     address = c_api.function_address(symbol)

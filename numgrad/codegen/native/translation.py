@@ -37,7 +37,6 @@ def translated_module(
         least_masked=machine.least_masked(),
         wide=machine.vector_bits() == 512,
         check_bounds=check_bounds,
-        large_pages=machine.has_large_pages(),
     )
     kernel = KernelText(source).functions["kernel"]
     write_body(module, kernel, signature, write_loop, has_fma=has_fma, parallel=parallel)
