@@ -136,6 +136,17 @@ def test_zeros_are_zero_and_copies_are_copies(pool):
     assert memory.copied(x.T).flags.f_contiguous
 
 
+def test_gradients_over_blocks_are_handed_over_without_a_copy(pool):
+    x = ng.tensor(RNG.standard_normal(1 << 19), requires_grad=True)
+    y = ng.tanh(ng.tanh(ng.tanh(x)))
+    tracemalloc.start()
+    try:
+        y.backward(ng.ones(x.shape))
+        assert tracemalloc.get_traced_memory()[1] < 2.5 * x.nbytes  # the seed, and one more
+    finally:
+        tracemalloc.stop()
+
+
 def test_what_no_one_could_hold_raises_as_numpy_does(pool):
     for count in (1 << 45, 1 << 62, 1 << 75):
         with pytest.raises((MemoryError, ValueError, OverflowError)):
