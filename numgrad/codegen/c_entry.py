@@ -3,7 +3,7 @@
 Note [C entries]
 ----------------
 A C entry takes pointers, numbers and lengths, puts them into the slots that the kernel reads (Note
-[Native entries] in ``native.kernel``), and returns a status: 0, or one of ``STATUS``. A complex
+[Native entries] in ``native.kernel``), and returns a status: 0, or a key of ``MESSAGES``. A complex
 number is two arguments, its parts, since C compilers pass it in different ways. Results are written
 where pointers say; there are no other effects, so it may run in several threads at once.
 """
@@ -13,26 +13,17 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from numgrad.codegen import linker
+from numgrad.codegen import c_library, linker
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.native import machine
 from numgrad.codegen.native.kernel import NativeCode
 from numgrad.codegen.native.signature import llvm_type
 from numgrad.codegen.nests.polynomial import Atom, Length, value_of
 
-STATUS = {
-    1: "lengths do not go together as in the examples (lengths 0 and 1 are examples of their own)",
-    2: "memory ran out",
-    3: "an operation refuses its operands",
-}
-"""Messages of statuses other than 0."""
-
-_C_TYPES = {"float64": "double", "float32": "float", "complex128": "double", "complex64": "float"}
 _SIGNS = {"==": "eq", "!=": "ne", "<": "slt", ">=": "sge"}
 _DEFINITIONS = """
 define private i64 @quotient(i64 %a, i64 %b) {
@@ -50,45 +41,8 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """
 
 
-def c_type(dtype: np.dtype) -> str:
-    """C's name of a number in memory; of one part of a complex number."""
-    known = _C_TYPES.get(dtype.name)
-    return known or ("uint8_t" if dtype.kind == "b" else f"{dtype.name}_t")
-
-
-@dataclass(frozen=True)
-class CArgument:
-    """An argument of a C function.
-
-    Attributes
-    ----------
-    role
-        ``"number"``; ``"array"``, whose elements are read; ``"length"``; ``"result"``, where
-        elements are written.
-    rank
-        Axes of the array behind the pointer; 0 for a number.
-    """
-
-    name: str
-    dtype: np.dtype
-    role: str
-    rank: int = 0
-
-    @property
-    def is_pointer(self) -> bool:
-        """Whether it is an address."""
-        return self.role in ("array", "result")
-
-    def declarations(self) -> list[str]:
-        """The parameters in C."""
-        kind = c_type(self.dtype)
-        if self.role == "array":
-            return [f"const {kind} *{self.name}"]
-        if self.role == "result":
-            return [f"{kind} *{self.name}"]
-        if self.dtype.kind == "c":
-            return [f"{kind} {self.name}_real", f"{kind} {self.name}_imag"]
-        return [f"{kind} {self.name}"]
+class CArgument(c_library.CArgument):
+    """An argument of a C entry."""
 
     def parameters(self) -> list[tuple[str, str]]:
         """Types and names of the parameters in LLVM's language."""
@@ -113,6 +67,13 @@ def number_parts(value: Any, dtype: np.dtype) -> list[tuple[str, str]]:
     kind = llvm_type(dtype)
     parts = [value.real, value.imag] if dtype.kind == "c" else [value]
     return [(kind, literal(part, kind)) for part in parts]
+
+
+def data_constant(name: str, array: np.ndarray) -> str:
+    """The definition of an array in memory that is read only."""
+    data = array.tobytes()
+    text = "".join([chr(b) if 31 < b < 127 and b not in b'\\"' else f"\\{b:02X}" for b in data])
+    return f'{name} = private constant [{len(data)} x i8] c"{text}", align 64\n'
 
 
 class EntryWriter:
@@ -201,7 +162,7 @@ class EntryWriter:
     def text(self, arguments: Sequence[CArgument]) -> str:
         """The function as a whole."""
         given = [" ".join(p) for argument in arguments for p in argument.parameters()]
-        head = f"define i32 @native({', '.join(given)}) {{"
+        head = f"define i32 @native({', '.join(given)}) #0 {{"
         return "\n".join([_DEFINITIONS, head, "_entry:", *self.lines, "  ret i32 0", "}", ""])
 
 

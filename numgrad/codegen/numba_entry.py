@@ -10,44 +10,29 @@ says so of dynamic addresses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.c_entry import STATUS, CArgument
+from numgrad.codegen.c_library import MESSAGES, CArgument, ExportedFunction
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.native.signature import llvm_type
-from numgrad.codegen.nests.polynomial import Length, text_of
-
-Shape = tuple[Length, ...] | None
 
 
 def numba_function(
-    name: str,
-    address: int,
-    arguments: Sequence[CArgument],
-    inputs: Sequence[Shape],
-    outputs: Sequence[Shape],
-    axes: Mapping[int, tuple[int, int]],
-    lengths: Mapping[int, int],
-    leaves: Sequence[tuple[bool, Any]],
-    *,
-    into: bool,
+    function: ExportedFunction, leaves: Sequence[tuple[bool, Any]], *, into: bool
 ) -> Any:
     """A function for Numba around a C entry: Note [Calls from Numba].
 
-    ``axes`` says at which input and axis a length is found, ``lengths`` what the others are,
-    ``leaves`` which leaves of the results are constants, and which. With ``into`` it takes the
+    ``leaves`` says which leaves of the results are constants, and which. With ``into`` it takes the
     arrays of results, after the inputs.
     """
     from numba import njit
 
+    name, address, arguments = function.name, function.address, function.arguments
     given = [a for a in arguments if a.role in ("array", "number")]
     results = [a for a in arguments if a.role == "result"]
-
-    def length(k: int) -> str:
-        return f"_n{k}" if k in axes else str(lengths[k])
 
     space: dict[str, Any] = {"_np": np, "_invoke": _invocation(name, address, arguments)}
     body = []
@@ -55,20 +40,20 @@ def numba_function(
         if a.is_pointer and a.rank:
             space[f"_as_{a.name}"] = _as_argument(name, a)
             body.append(f"{a.name} = _as_{a.name}({a.name})")
-    body += [f"_n{k} = {given[number].name}.shape[{axis}]" for k, (number, axis) in axes.items()]
-    for argument, shape in zip(given, inputs, strict=True):
-        for axis, terms in enumerate(shape or ()):
-            expected = text_of(terms, length)
+    for length, (number, axis) in function.about["lengths"].items():
+        body.append(f"{length} = {given[number].name}.shape[{axis}]")
+    for argument, port in zip(given, function.inputs, strict=True):
+        for axis, expected in enumerate(port.shape or ()):
             body += [
                 f"if {argument.name}.shape[{axis}] != {expected}:",
                 f"    raise ValueError('{name}: {argument.name} has another length along axis "
                 f"{axis} than the example, or than other arrays')",
             ]
     own = []
-    for argument, shape in zip(results, outputs, strict=True):
-        if shape is None:
+    for argument, port in zip(results, function.outputs, strict=True):
+        extents = port.shape
+        if extents is None:
             continue
-        extents = [text_of(n, length) for n in shape]
         if into:
             own.append(argument.name)
             for axis, expected in enumerate(extents):
@@ -80,13 +65,9 @@ def numba_function(
         else:
             dtype = "bool_" if argument.dtype.kind == "b" else argument.dtype.name
             body.append(f"{argument.name} = _np.empty(({', '.join(extents)},), _np.{dtype})")
-    passed = [
-        f"_n{k}" if a.role == "length" else a.name
-        for a, k in _with_axes(arguments, axes)
-        if a.role != "result" or a.rank
-    ]
+    passed = [a.name for a in arguments if a.role != "result" or a.rank]
     body.append(f"_out = _invoke({', '.join(passed)})")
-    for status, message in STATUS.items():
+    for status, message in MESSAGES.items():
         body += [f"if _out[0] == {status}:", f"    raise RuntimeError('{name}: {message}')"]
     numbers = iter(range(1, len(results) + 1))
     texts = iter([a.name if a.rank else f"_out[{next(numbers)}]" for a in results])
@@ -103,14 +84,6 @@ def numba_function(
     source = "\n".join([f"def {name}({head}):", *("    " + line for line in body)])
     exec(source, space)
     return njit(nogil=True)(space[name])
-
-
-def _with_axes(
-    arguments: Sequence[CArgument], axes: Mapping[int, Any]
-) -> list[tuple[CArgument, int]]:
-    """Arguments, those that are lengths with the numbers of their axes."""
-    symbols = iter(axes)
-    return [(a, next(symbols) if a.role == "length" else -1) for a in arguments]
 
 
 def _as_argument(name: str, argument: CArgument) -> Any:

@@ -12,19 +12,25 @@ from __future__ import annotations
 
 import functools
 import keyword
-import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from numgrad.codegen.c_entry import STATUS, CArgument, EntryWriter, load_entry, number_parts
+from numgrad.codegen.c_entry import (
+    CArgument,
+    EntryWriter,
+    data_constant,
+    load_entry,
+    number_parts,
+)
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.dtypes import BOOL, INT64
+from numgrad.codegen.native import objects
 from numgrad.codegen.native.ir import Unsupported
-from numgrad.codegen.nests.polynomial import Length, constant, evaluate
+from numgrad.codegen.nests.polynomial import Length, constant, text_of
 from numgrad.codegen.nests.terms import BUFFER, CONSTANT, SCALAR, SIZE, Term, count
 from numgrad.compiler.call.signature import Result
 from numgrad.compiler.graph.sizes import terms_of
@@ -32,9 +38,7 @@ from numgrad.compiler.run.program import KernelProgram, stored_as
 from numgrad.compiler.run.specialise import Specialisation
 from numgrad.compiler.run.steps import KernelStep, Segment
 from numgrad.core.tree import map_leaves, paths
-from numgrad.errors import NumgradNotImplementedError, NumgradValueError
-
-_HOLDS = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, ">=": operator.ge}
+from numgrad.errors import NumgradNotImplementedError
 
 _LASTING: list[np.ndarray] = []
 """Arrays that machine code reads, which stays as long as the process."""
@@ -72,17 +76,8 @@ def _copied(leaf: Any) -> Any:
     return leaf if array is None or getattr(array, "immutable", False) else leaf.copy()
 
 
-@dataclass(frozen=True)
-class Port:
-    """An input or output of a native function.
-
-    Attributes
-    ----------
-    path
-        How a reader of the Python function would write it.
-    shape
-        Lengths of its axes; None for a number.
-    """
+class Port(NamedTuple):
+    """An input or output; ``shape`` is None for a number."""
 
     name: str
     path: str
@@ -151,6 +146,8 @@ class NativeProgram:
         self.arguments: list[CArgument] = []
         self.axes: dict[int, tuple[int, int]] = {}
         self.lengths: dict[int, int] = {}
+        self.captured: dict[str, np.ndarray] = {}
+        """Copies of captured arrays by their names in the entry."""
         self._sources: list[Any] = []
         """For each input of the graph its address, or the parts of a number."""
         texts = self._read_inputs(arrays, fixed)
@@ -215,7 +212,8 @@ class NativeProgram:
                     continue
                 self.lengths[symbol] = array.shape[axis]
                 self.axes[symbol] = number, axis
-                new.append((symbol, f"{name}_length{axis}" if len(shape) > 1 else f"{name}_length"))
+                stem = f"{name}_length{axis}" if len(shape) > 1 else f"{name}_length"
+                new.append((symbol, identifier(stem, used)))
             if not given:
                 self._sources.append(self._constant(array, bool(shape)))
                 continue
@@ -231,10 +229,12 @@ class NativeProgram:
         return texts
 
     def _constant(self, array: np.ndarray, is_array: bool) -> Any:
-        """The address of a copy of a captured array, or a captured number."""
+        """The name of a copy of a captured array, or a captured number."""
         if not is_array:
             return number_parts(array[()], array.dtype)
-        return f"inttoptr (i64 {lasting(array)} to ptr)"
+        name = f"@captured.{len(self.captured)}"
+        self.captured[name] = np.array(array, order="C")
+        return name
 
     def _ports(self) -> Iterator[Port]:
         """The results that are numbers or arrays."""
@@ -314,43 +314,77 @@ class NativeProgram:
             failed = writer.let(f"load i8, ptr {place}")
             writer.leave_unless(writer.let(f"icmp eq i8 {failed}, 0"), 3)
 
-    def _load(self) -> int:
-        text = self.writer.text(self.arguments)
+    @cached_property
+    def kernel(self) -> Kernel | None:
+        """The kernel that the entry calls, if any."""
         if self.step is None:
-            return load_entry(text)
+            return None
         written = self.step.written
         source, emitter = written.source(parallel=False), written.emitter
-        kernel = Kernel(self.step.name, source, written.signature(), False, True, emitter.namespace)
+        return Kernel(self.step.name, source, written.signature(), False, True, emitter.namespace)
+
+    @property
+    def externals(self) -> Collection[str]:
+        """The kernels that this one calls."""
+        return () if self.step is None else self.step.written.emitter.externals
+
+    def _load(self) -> int:
+        text = self.writer.text(self.arguments)
+        for name, array in self.captured.items():
+            text = re.sub(rf"{name}\b", f"inttoptr (i64 {lasting(array)} to ptr)", text)
         try:
-            return load_entry(text, kernel, emitter.externals)
+            return load_entry(text, self.kernel, self.externals)
         except Unsupported as reason:
             self._refuse(str(reason))
 
-    # ------------------------------------------------------------------------------------ lengths
+    def modules(self, symbol: str) -> list[str]:
+        """LLVM's language of the entry, under a name, and of all that it calls, for the target."""
+        text = self.writer.text(self.arguments).replace("@native(", f"@{symbol}(")
+        for name, array in self.captured.items():
+            text += data_constant(name, array)
+        try:
+            if self.kernel is not None:
+                text = f"{objects.kernel_module(self.kernel)}\n{text}"
+            return [text, *objects.external_modules(self.externals)]
+        except Unsupported as reason:
+            self._refuse(str(reason))
 
-    def check(self, arrays: Sequence[Any], lengths: dict[int, int]) -> None:
-        """Raise if inputs have other shapes than those that the entry was written for."""
-        for port, array in zip(self.inputs, arrays, strict=True):
-            expected = self.shape(port, lengths)
-            if array.shape != expected:
-                raise NumgradValueError(
-                    f"{self.name}: {port.path} has shape {array.shape}, expected {expected}"
-                )
-        for sign, left, right in self.relations:
-            a, b = evaluate(left, lengths), evaluate(right, lengths)
-            if not _HOLDS[sign](a, b):
-                raise NumgradValueError(
-                    f"{self.name}: {STATUS[1]}; a length of {a} is not {sign} {b}"
-                )
-
-    def shape(self, port: Port, lengths: dict[int, int]) -> tuple[int, ...]:
-        """The shape of an input or output."""
-        return tuple([evaluate(n, lengths) for n in port.shape or ()])
+    # -------------------------------------------------------------------------------- description
 
     @property
-    def is_fixed(self) -> bool:
-        """Whether no length is an argument."""
-        return not self.axes
+    def about(self) -> dict[str, Any]:
+        """The signature, as ``ExportedFunction`` reads it."""
+        names = {k: text.removeprefix("%") for k, text in self.writer.lengths.items()}
+
+        def text(terms: Length) -> str:
+            return text_of(terms, names.__getitem__)
+
+        def listed(ports: Sequence[Port]) -> list[dict[str, Any]]:
+            return [
+                {
+                    "name": p.name,
+                    "path": p.path,
+                    "dtype": p.dtype.name,
+                    "shape": None if p.shape is None else list(map(text, p.shape)),
+                }
+                for p in ports
+            ]
+
+        outputs = listed(self.outputs)
+        weak = [r.weak for r in self.returned if r is not None]
+        for output, python in zip(outputs, weak, strict=True):
+            output["python"] = python
+        return {
+            "name": self.name,
+            "arguments": [
+                {"name": a.name, "dtype": a.dtype.name, "role": a.role, "rank": a.rank}
+                for a in self.arguments
+            ],
+            "inputs": listed(self.inputs),
+            "outputs": outputs,
+            "lengths": {names[k]: list(place) for k, place in self.axes.items()},
+            "relations": [[text(left), sign, text(right)] for sign, left, right in self.relations],
+        }
 
 
 def identifier(path: str, used: set[str]) -> str:
