@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numgrad.codegen.nests.polynomial import Length, add, constant, multiply
 from numgrad.codegen.nests.terms import count
@@ -13,9 +13,6 @@ from numgrad.compiler.loops.body import LoopBody
 from numgrad.compiler.loops.loop_program import LoopProgram
 from numgrad.compiler.lower.lowering import find_lowering
 from numgrad.compiler.trace.cut import extract
-
-if TYPE_CHECKING:
-    from numgrad.compiler.native.steps import ProgramWriter
 
 ENDLESS = 1 << 40
 """Steps of a loop that ends by itself."""
@@ -46,11 +43,13 @@ class LoopCall:
 
     Attributes
     ----------
-    operands, results
-        Addresses.
+    owner
+        The ``steps.ProgramWriter`` that it is a step of.
+    values, operands, results
+        The operands, their addresses, and those of the results.
     """
 
-    def __init__(self, owner: ProgramWriter, node: TracedNode) -> None:
+    def __init__(self, owner: Any, node: TracedNode) -> None:
         self.owner, self.node, self.writer = owner, node, owner.writer
         of = owner.program.expansion.of
         self.values: Sequence[Value] = node.inputs
