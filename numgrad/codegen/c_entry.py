@@ -119,7 +119,7 @@ def number_parts(value: Any, dtype: np.dtype) -> list[tuple[str, str]]:
     return [(kind, literal(part, kind)) for part in parts]
 
 
-class FunctionWriter:
+class EntryWriter:
     """Writes the body of a function that returns a status, statement by statement.
 
     Parameters

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from numgrad.codegen.c_entry import STATUS, CArgument, FunctionWriter, load_module, number_parts
+from numgrad.codegen.c_entry import STATUS, CArgument, EntryWriter, load_module, number_parts
 from numgrad.codegen.dtypes import INT64
 from numgrad.codegen.native.ir import Unsupported
 from numgrad.codegen.nests.polynomial import Length, atoms_of, constant, evaluate
@@ -155,7 +155,7 @@ class NativeProgram:
         self._sources: list[Any] = []
         """For each input of the graph its address, or the parts of a number."""
         texts = self._read_inputs(arrays, fixed)
-        self.writer = FunctionWriter(texts)
+        self.writer = EntryWriter(texts)
         steps = NativeSteps(self._refused)
         self.module = steps.module
         relations = [] if fixed else self.sizes.relations()

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.c_entry import FunctionWriter, NativeModule, number_parts
+from numgrad.codegen.c_entry import EntryWriter, NativeModule, number_parts
 from numgrad.codegen.native.ir import Unsupported
 from numgrad.codegen.nests.polynomial import constant
 from numgrad.codegen.nests.terms import BUFFER, CONSTANT, SCALAR, SIZE, Term, count
@@ -57,7 +57,7 @@ class NativeSteps:
         if key in self._functions:
             return self._functions[key][1:]
         axes = [k for k in every if k not in fixed]
-        writer = FunctionWriter(fixed | {k: f"%n{k}" for k in axes})
+        writer = EntryWriter(fixed | {k: f"%n{k}" for k in axes})
         sources: list[Source] = [
             f"%x{k}" if v.shape else writer.load(f"%x{k}", v.dtype)
             for k, v in enumerate(graph.inputs)
@@ -96,7 +96,7 @@ class ProgramWriter:
     """
 
     def __init__(
-        self, steps: NativeSteps, program: KernelProgram, writer: FunctionWriter,
+        self, steps: NativeSteps, program: KernelProgram, writer: EntryWriter,
         sources: Sequence[Source],
     ) -> None:  # fmt: skip
         self.steps, self.program, self.writer, self.sources = steps, program, writer, sources
