@@ -82,11 +82,6 @@ def target_of(cpu: str) -> Target:
     return Target(triple, name, features)
 
 
-def kernel_module(kernel: Kernel) -> str:
-    """The text of a kernel, for the target."""
-    return NativeCode(kernel).translated()
-
-
 def external_modules(externals: Collection[str]) -> list[str]:
     """The texts of kernels that others call, with those that they call, for the target."""
     texts: dict[str, str] = {}
@@ -102,7 +97,7 @@ def external_modules(externals: Collection[str]) -> list[str]:
         source = linker.native_source(external)
         kernel = Kernel(source.name, source.source, source.signature, False, True, {})
         name = linker.external_symbol(external)
-        texts[external] = re.sub(r"@numba_entry\b", f"@{name}", kernel_module(kernel))
+        texts[external] = re.sub(r"@numba_entry\b", f"@{name}", NativeCode(kernel).translated())
         left += source.externals
     return list(texts.values())
 
