@@ -45,7 +45,7 @@ declare void @free(ptr)
 """
 
 
-class CArgument(c_library.CArgument):
+class CArgument(c_library.CParameter):
     """An argument of a C entry."""
 
     def parameters(self) -> list[tuple[str, str]]:

@@ -110,7 +110,7 @@ class Port:
         return tuple([length_of(text, lengths) for text in self.shape or ()])
 
 
-class CArgument:
+class CParameter:
     """An argument of a C function.
 
     Attributes
@@ -177,7 +177,7 @@ class ExportedFunction:
         self.about, self.address, self._owner = about, address, owner
         self.name: str = about["name"]
         self.arguments = [
-            CArgument(a["name"], np.dtype(a["dtype"]), a["role"], a["rank"])
+            CParameter(a["name"], np.dtype(a["dtype"]), a["role"], a["rank"])
             for a in about["arguments"]
         ]
         self.inputs, self.outputs = (

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.c_library import MESSAGES, CArgument, ExportedFunction
+from numgrad.codegen.c_library import MESSAGES, CParameter, ExportedFunction
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.native.signature import llvm_type
 
@@ -86,7 +86,7 @@ def numba_function(
     return njit(nogil=True)(space[name])
 
 
-def _as_argument(name: str, argument: CArgument) -> Any:
+def _as_argument(name: str, argument: CParameter) -> Any:
     """A function of Numba that copies an array that is not contiguous, and refuses any other."""
     from numba import types
     from numba.core.errors import TypingError
@@ -114,7 +114,7 @@ def _as_argument(name: str, argument: CArgument) -> Any:
     return given
 
 
-def _invocation(name: str, address: int, arguments: Sequence[CArgument]) -> Any:
+def _invocation(name: str, address: int, arguments: Sequence[CParameter]) -> Any:
     """An intrinsic of Numba: the status of a call, and the numbers that it writes."""
     from llvmlite import ir
     from numba.core import cgutils, types
@@ -124,7 +124,7 @@ def _invocation(name: str, address: int, arguments: Sequence[CArgument]) -> Any:
     passed = [a for a in arguments if a.role != "result" or a.rank]
     numbers = [a for a in arguments if a.role == "result" and not a.rank]
 
-    def check(argument: CArgument, given: Any) -> None:
+    def check(argument: CParameter, given: Any) -> None:
         """Refuse what is no number that the argument holds."""
         if argument.is_pointer:
             return
@@ -136,13 +136,15 @@ def _invocation(name: str, address: int, arguments: Sequence[CArgument]) -> Any:
         if rank > most or wider:
             raise TypingError(f"{name}: {argument.name} is {given}, expected {kind}")
 
-    def ir_type(argument: CArgument) -> Any:
+    def ir_type(argument: CParameter) -> Any:
         word = llvm_type(argument.dtype)
         if word in ("float", "double"):
             return ir.FloatType() if word == "float" else ir.DoubleType()
         return ir.IntType(int(word[1:]))
 
-    def parts(context: Any, builder: Any, argument: CArgument, given: Any, value: Any) -> list[Any]:
+    def parts(
+        context: Any, builder: Any, argument: CParameter, given: Any, value: Any
+    ) -> list[Any]:
         """A number as it is passed to C."""
         kind = getattr(types, type_name(argument.dtype))
         value = context.cast(builder, value, given, kind)

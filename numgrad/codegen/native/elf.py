@@ -30,7 +30,7 @@ _RELATIVE = {X86_64: 8, AARCH64: 1027}
 _PAGE = {X86_64: 0x1000, AARCH64: 0x10000}
 
 
-class Section(NamedTuple):
+class ElfSection(NamedTuple):
     """A section of an object."""
 
     name: str
@@ -43,7 +43,7 @@ class Section(NamedTuple):
     align: int
 
 
-class Symbol(NamedTuple):
+class ElfSymbol(NamedTuple):
     """A symbol of an object; section 0 has what is defined elsewhere."""
 
     name: str
@@ -68,20 +68,20 @@ class ElfObject:
         raw = [_SECTION.unpack_from(data, start + k * size) for k in range(count)]
         strings = data[raw[names][4] : raw[names][4] + raw[names][5]]
         self.sections = [
-            Section(
+            ElfSection(
                 _text(strings, r[0]), r[1], r[2],
                 b"" if r[1] == _NOBITS else data[r[4] : r[4] + r[5]], r[5], r[6], r[7], r[8],
             )
             for r in raw
         ]  # fmt: skip
-        self.symbols: list[Symbol] = []
+        self.symbols: list[ElfSymbol] = []
         for section in self.sections:
             if section.kind == _SYMTAB:
                 texts = self.sections[section.link].content
                 for name, info, _, home, value, _ in _SYMBOL.iter_unpack(section.content):
-                    self.symbols.append(Symbol(_text(texts, name), info >> 4 != 0, home, value))
+                    self.symbols.append(ElfSymbol(_text(texts, name), info >> 4 != 0, home, value))
 
-    def relocations(self) -> Iterator[tuple[int, int, int, Symbol, int]]:
+    def relocations(self) -> Iterator[tuple[int, int, int, ElfSymbol, int]]:
         """Section, offset, kind, symbol and addend of each in a section that is loaded."""
         for section in self.sections:
             if section.kind == _RELA and self.sections[section.info].flags & _ALLOC:
@@ -289,7 +289,7 @@ class _Linker:
 
     # -------------------------------------------------------------------------------- relocations
 
-    def _address(self, symbol: Symbol) -> int:
+    def _address(self, symbol: ElfSymbol) -> int:
         return self.places[symbol.section] + symbol.value
 
     def _absolute(self) -> Iterator[None]:
@@ -314,13 +314,13 @@ class _Linker:
         for name, stub in self.stubs.items():
             self._write_stub(stub, self.table[name])
 
-    def _refuse(self, kind: int, symbol: Symbol) -> None:
+    def _refuse(self, kind: int, symbol: ElfSymbol) -> None:
         raise NumgradNotImplementedError(
             f"export: relocation {kind} of {symbol.name or 'a section'} has no form in a shared "
             "library; link the object by a linker"
         )
 
-    def _x86(self, here: int, kind: int, symbol: Symbol, addend: int, is_import: bool) -> None:
+    def _x86(self, here: int, kind: int, symbol: ElfSymbol, addend: int, is_import: bool) -> None:
         if kind in (9, 41, 42) and is_import:  # by the global offset table
             target = self.table[symbol.name]
         elif kind in (2, 4):  # relative, calls
@@ -330,7 +330,7 @@ class _Linker:
         struct.pack_into("<i", self.image, here, target + addend - here)
         return None
 
-    def _arm(self, here: int, kind: int, symbol: Symbol, addend: int, is_import: bool) -> None:
+    def _arm(self, here: int, kind: int, symbol: ElfSymbol, addend: int, is_import: bool) -> None:
         if kind in (311, 312):
             if not is_import:
                 self._refuse(kind, symbol)

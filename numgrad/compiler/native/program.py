@@ -71,7 +71,7 @@ def _copied(leaf: Any) -> Any:
     return leaf if array is None or getattr(array, "immutable", False) else leaf.copy()
 
 
-class Port(NamedTuple):
+class PortTerms(NamedTuple):
     """An input or output; ``shape`` is None for a number."""
 
     name: str
@@ -132,7 +132,7 @@ class NativeProgram:
         assert isinstance(program, KernelProgram)
         self.program, self.graph, self.sizes = program, program.graph, program.graph.sizes
         self._check()
-        self.inputs: list[Port] = []
+        self.inputs: list[PortTerms] = []
         self.arguments: list[CArgument] = []
         self.axes: dict[int, tuple[int, int]] = {}
         self.lengths: dict[int, int] = {}
@@ -214,7 +214,7 @@ class NativeProgram:
                 self._sources.append(self._constant(array, bool(shape)))
                 continue
             is_array = bool(shape)
-            port = Port(name, entry.name, value.dtype, tuple(shape) if is_array else None)
+            port = PortTerms(name, entry.name, value.dtype, tuple(shape) if is_array else None)
             self.inputs.append(port)
             argument = CArgument(name, value.dtype, "array" if is_array else "number", len(shape))
             self.arguments.append(argument)
@@ -232,14 +232,14 @@ class NativeProgram:
         self.captured[name] = np.array(array, order="C")
         return name
 
-    def _ports(self) -> Iterator[Port]:
+    def _ports(self) -> Iterator[PortTerms]:
         """The results that are numbers or arrays."""
         used = {argument.name for argument in self.arguments}
         listed = paths(self.layout.nesting, "result")
         for path, returned in zip(listed, self.returned, strict=True):
             if returned is not None:
                 term = returned.term
-                yield Port(identifier(path, used), path, term.dtype, tuple(term.shape) or None)
+                yield PortTerms(identifier(path, used), path, term.dtype, tuple(term.shape) or None)
 
     def _returned(self, result: Result) -> Returned | None:
         """What a result is; None if that is a constant such as None or a string."""
@@ -299,7 +299,7 @@ class NativeProgram:
         def text(terms: Length) -> str:
             return text_of(terms, names.__getitem__)
 
-        def listed(ports: Sequence[Port]) -> list[dict[str, Any]]:
+        def listed(ports: Sequence[PortTerms]) -> list[dict[str, Any]]:
             return [
                 {
                     "name": p.name,
