@@ -1,6 +1,6 @@
 """Calls of operations that machine code does: what it has to know of plans, and when it is in use.
 
-Its text is ``codegen.cpython.recorded_calls``: Note [CallRecorder] there.
+Its text is ``codegen.cpython.recorded_calls``: Note [Recorder] there.
 """
 
 from __future__ import annotations

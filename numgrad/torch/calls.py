@@ -183,7 +183,7 @@ _ROW = re.compile(r"(\w+)\((.*?)\)(?: -> ([\w ]+?))?: (.*)", re.DOTALL)
 
 
 def table(space: str, scope: dict[str, Any], text: str) -> dict[str, TableRow]:
-    """Read rows of a module, whose expressions have the names of ``scope``: Note [Rows of names]."""
+    """Read rows of a module, whose expressions have the names of ``scope``."""
     rows = ROWS.setdefault(space, {})
     section = Section.read("same 0")
     for line in re.split(r"\n(?=\S)", text.strip()):
