@@ -2,10 +2,10 @@
 
 Note [Native programs]
 ----------------------
-A program without segments is one kernel; what its Python function does around that, lengths,
-copies, constants, is written as a C entry (Note [C entries] in ``codegen.c_entry``). The results
-of the function are copies, so that none of them is an argument, or a view of another result.
-Captured arrays are copied too: they are what they were when the function was made.
+What the Python function of a program does around its kernels, loops and branches is written as a
+C entry (Notes [C entries] in ``codegen.c_entry``, [Steps in machine code] in ``steps``). The
+results of the function are copies, so that none of them is an argument, or a view of another
+result. Captured arrays are copied too: they are what they were when the function was made.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from numgrad.codegen.c_entry import STATUS, CArgument, EntryWriter, load_entry, number_parts
-from numgrad.codegen.compile import Kernel
-from numgrad.codegen.dtypes import BOOL, INT64
+from numgrad.codegen.c_entry import STATUS, CArgument, EntryWriter, load_module, number_parts
+from numgrad.codegen.dtypes import INT64
 from numgrad.codegen.native.ir import Unsupported
-from numgrad.codegen.nests.polynomial import Length, constant, evaluate
-from numgrad.codegen.nests.terms import BUFFER, CONSTANT, SCALAR, SIZE, Term, count
+from numgrad.codegen.nests.polynomial import Length, atoms_of, constant, evaluate
+from numgrad.codegen.nests.terms import Term, count
 from numgrad.compiler.call.signature import Result
+from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.sizes import terms_of
+from numgrad.compiler.native.names import user_name
+from numgrad.compiler.native.steps import NativeSteps, ProgramWriter
 from numgrad.compiler.run.program import KernelProgram, stored_as
 from numgrad.compiler.run.specialise import Specialisation
-from numgrad.compiler.run.steps import KernelStep, Segment
 from numgrad.core.tree import map_leaves, paths
 from numgrad.errors import NumgradNotImplementedError, NumgradValueError
 
@@ -155,8 +156,14 @@ class NativeProgram:
         """For each input of the graph its address, or the parts of a number."""
         texts = self._read_inputs(arrays, fixed)
         self.writer = EntryWriter(texts)
+        steps = NativeSteps(self._refused)
+        self.module = steps.module
         relations = [] if fixed else self.sizes.relations()
-        self.relations = [(r.sign, r.left, r.right) for r in relations]
+        self.relations = [
+            (r.sign, r.left, r.right)
+            for r in relations  # lengths that are found while it runs suit any number
+            if {a[1] for a in atoms_of(r.left) | atoms_of(r.right)} <= texts.keys()
+        ]
         # axes of 0 or 1 elements, which broadcast, are traced by themselves
         self.relations += [(">=", (((("axis", k),), 1),), constant(2)) for k in self.axes]
         self.returned = [self._returned(result) for result in self.layout.results]
@@ -166,20 +173,13 @@ class NativeProgram:
         ]
         for relation in self.relations:
             self.writer.require(*relation)
-        self._write()
+        self._write(steps)
         self.address = self._load()
 
     # ---------------------------------------------------------------------------- what is refused
 
     def _check(self) -> None:
         layout = self.layout
-        for step in self.program.steps:
-            if isinstance(step, Segment):
-                where = f", {step.node.line}" if step.node.line else ""
-                self._refuse(
-                    f"{step.node.name} runs outside of its kernel{where}; leave it to the caller, "
-                    "or write it with operations that report() shows in loops"
-                )
         if layout.writes or layout.touched or layout.gradients:
             self._refuse("it writes to its arguments or to what is around it; return what it wrote")
         if any(r.views is not None for r in layout.results):
@@ -187,6 +187,14 @@ class NativeProgram:
 
     def _refuse(self, reason: str) -> NoReturn:
         raise NumgradNotImplementedError(f"native: {self.name} cannot leave Python: {reason}")
+
+    def _refused(self, node: TracedNode | None, reason: str) -> NumgradNotImplementedError:
+        """The error of an operation that has no form in machine code."""
+        where = f" at {node.line}" if node is not None and node.line else ""
+        what = "its kernel" if node is None else user_name(node)
+        return NumgradNotImplementedError(
+            f"native: {self.name} cannot leave Python: {what}{where} {reason}"
+        )
 
     # ---------------------------------------------------------------------------------- arguments
 
@@ -264,65 +272,17 @@ class NativeProgram:
 
     # --------------------------------------------------------------------------------- the entry
 
-    def _write(self) -> None:
-        """Write the call of the kernel, and what is stored besides."""
-        writer = self.writer
-        places: dict[int, str] = {}
-        later: list[tuple[Term, Port]] = []
+    def _write(self, steps: NativeSteps) -> None:
+        """Write the entry: the steps, and what is stored besides."""
         stored = [r.stored for r in self.returned if r is not None]
-        for port, term in zip(self.outputs, stored, strict=True):
-            if term.op in (BUFFER, SCALAR, CONSTANT, SIZE) or term.number in places:
-                later.append((term, port))
-            else:
-                places[term.number] = f"%{port.name}"
-        self.step = next((s for s in self.program.steps if isinstance(s, KernelStep)), None)
-        if self.step is not None:
-            self._call(self.step, places)
-        for term, port in later:
-            target = f"%{port.name}"
-            if term.op == SIZE:
-                writer.store([("i64", writer.length(term.detail))], target)
-            elif term.op == CONSTANT:
-                writer.store(
-                    number_parts(np.asarray(term.detail, term.dtype)[()], term.dtype), target
-                )
-            elif term.op == SCALAR:
-                writer.store(self._sources[term.detail], target)
-            else:
-                source = self._sources[term.detail] if term.op == BUFFER else places[term.number]
-                writer.copy(target, source, port.size, port.dtype)
-
-    def _call(self, step: KernelStep, places: dict[int, str]) -> None:
-        writer, written = self.writer, step.written
-        checks = []
-        for term in written.results:
-            if term.number not in places:  # whether an operation refuses its operands
-                assert term.dtype == BOOL
-                assert not term.shape
-                places[term.number] = writer.let("alloca i64")
-                checks.append(places[term.number])
-        slots: list[tuple[str, str]] = []
-        for term in (*written.arrays, *written.results):
-            source = places[term.number] if term.number in places else self._sources[term.detail]
-            slots.append(("ptr", source))
-            slots += [("i64", writer.length(n)) for n in term.shape or (constant(1),)]
-        for term in written.scalars:
-            slots += self._sources[term.detail]
-        slots += [("i64", writer.lengths[int(name[1:])]) for name in written.lengths]
-        writer.call(slots)
-        for place in checks:
-            failed = writer.let(f"load i8, ptr {place}")
-            writer.leave_unless(writer.let(f"icmp eq i8 {failed}, 0"), 3)
+        results = [(term, f"%{port.name}") for port, term in zip(self.outputs, stored, strict=True)]
+        ProgramWriter(steps, self.program, self.writer, self._sources).write(results)
+        parameters = [p for argument in self.arguments for p in argument.parameters()]
+        self.module.texts.append(self.writer.text(parameters, "native"))
 
     def _load(self) -> int:
-        text = self.writer.text(self.arguments)
-        if self.step is None:
-            return load_entry(text)
-        written = self.step.written
-        source, emitter = written.source(parallel=False), written.emitter
-        kernel = Kernel(self.step.name, source, written.signature(), False, True, emitter.namespace)
         try:
-            return load_entry(text, kernel, emitter.externals)
+            return load_module(self.module)
         except Unsupported as reason:
             self._refuse(str(reason))
 
