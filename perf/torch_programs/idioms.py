@@ -480,7 +480,7 @@ def anomaly_detection(torch: Any) -> Any:
         with torch.autograd.detect_anomaly(check_nan=True):
             (torch.sqrt(x) * 0).sum().backward()
     except RuntimeError as error:
-        return ["nan" in str(error)]
+        return ["nan" in str(error).lower()]
     return [False]
 
 

@@ -31,9 +31,15 @@ FILES = [
 INTERNALS = {
     "how PyTorch is built": r"torch\._C\b|torch\.ops\.|torch\.library|Library\(",
     "PyTorch's compilers": r"torch\._dynamo|_inductor|make_fx|torch\.jit|torch\.fx|FakeTensor",
-    "other devices": r"\bcuda\b|onlyCUDA|TEST_CUDA|MULTIGPU|pin_memory|\bmps\b|\bxla\b|['\"]meta['\"]",
+    "other devices": (
+        r"\bcuda\b|onlyCUDA|TEST_CUDA|MULTIGPU"
+        r"|pin_memory|\bmps\b|\bxla\b|['\"]meta['\"]"
+    ),
     "dispatch modes": r"DispatchMode|FunctionMode|__torch_dispatch__|LoggingTensor|TwoTensor",
-    "other layouts": r"sparse_cs|sparse_coo|to_sparse|layout=|_indices\(\)|_values\(\)|nested_tensor",
+    "other layouts": (
+        r"sparse_cs|sparse_coo|to_sparse"
+        r"|layout=|_indices\(\)|_values\(\)|nested_tensor"
+    ),
     "other dtypes": r"quantize|qint|mkldnn|xnnpack|bfloat16|float16|\.half\(\)|torch\.half",
     "a program that imports PyTorch": r"subprocess|check_call|script\s*=",
     "PyTorch's profiler": r"kineto|prof\b.*\bprofile|emit_nvtx|record_function|key_averages",

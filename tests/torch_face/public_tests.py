@@ -2,7 +2,7 @@
 
 ``python tests/torch_face/public_tests.py --checkout PATH [FILE...]`` reads the files of a public
 copy of PyTorch's ``test/`` (beside its ``torch/testing/``), runs each in a process of its own, and
-prints counts by file, with ``--list`` what fails. ``--library torch`` runs them with PyTorch itself,
+prints counts by file, with ``--list`` what fails. ``--library torch`` runs PyTorch itself,
 ``--truth FILE`` reads what that wrote: a test that fails there too, or that ``EXCEPTIONS`` names
 with a reason, is not counted.
 """
