@@ -381,6 +381,11 @@ class Subgraph(Body):
         """The axes of the lengths that it is given; one found while running comes last."""
         return [*self.axes, *([] if self.axis is None else [self.axis])]
 
+    @property
+    def step(self) -> Any:
+        """The program."""
+        return self.program(Subgraph._compiled)
+
     def _compiled(self) -> Any:
         """The program; arrays of no content after the operands have the lengths that these lack."""
         extracted = extract(self.graph, self.graph.inputs, self.graph.outputs)
@@ -395,7 +400,7 @@ class Subgraph(Body):
         if self.axis is not None:
             lengths = {**lengths, self.axis: int(operands[0])}
         arrays += length_arrays(self._bound, lengths)
-        out = self.program(Subgraph._compiled).run(*arrays)
+        out = self.step.run(*arrays)
         return [
             x if v.shape else x.reshape(()) for x, v in zip(out, self.graph.outputs, strict=True)
         ]
@@ -422,7 +427,7 @@ class Subgraph(Body):
         names |= {"NumgradError": NumgradError, "name_line": name_line}
 
         def first(*arrays: Any) -> Any:
-            names["run"] = self.program(Subgraph._compiled).run
+            names["run"] = self.step.run
             return names["run"](*arrays)
 
         names["run"] = first

@@ -301,6 +301,11 @@ class Scan(BodyPrimitive):
         """One call of its kernel, where steps are few."""
         return node.params["body"].program(LoopProgram).direct(node, sizes, general)
 
+    def native(self, call: Any) -> None:
+        """A call of its kernel, or of the function of a step for each."""
+        params = call.node.params
+        call.scan(params["body"].program(LoopProgram), params["length"], params["reverse"])
+
     def dependence(
         self, patterns: Any, node: TracedNode, args: Sequence[Any], parts: Sequence[Any]
     ) -> list[Any]:
