@@ -37,6 +37,12 @@ def _matrix(a: Any, length: int) -> Any:
     return np.expand_dims(a, -1) * np.eye(length) if len(a.shape) == 1 else a
 
 
+def _length(matrix: Any, loc: Any = None) -> int:
+    """The dimension, 1 of numbers."""
+    known = [a for a in (matrix, loc) if a is not None and np.ndim(a)]
+    return known[0].shape[-1] if known else 1
+
+
 class _Elliptical(Family):
     """Families with a location and a positive definite matrix."""
 
@@ -117,9 +123,8 @@ class _Elliptical(Family):
         self, loc: Any, matrix: Any, size: Any, random_state: Any
     ) -> tuple[Any, Any, tuple[Any, ...], Any]:
         """Location, normal deviations, their shape without vectors, the generator."""
-        loc = as_operand(0.0 if loc is None else loc)
-        matrix = as_operand(matrix)
-        length = next((a.shape[-1] for a in (matrix, loc) if len(a.shape)), 1)
+        loc, matrix = as_operand(0.0 if loc is None else loc), as_operand(matrix)
+        length = _length(matrix, loc)
         factor = cholesky(_matrix(matrix, length))
         name = f"multivariate_{self.name}.rvs"
         lead = drawn_shape(name, size, factor.shape[:-2], loc.shape[:-1])
@@ -205,8 +210,7 @@ class MultivariateNormal(_Elliptical):
     def entropy(self, mean: Any = None, cov: Any = 1.0) -> Any:
         """Differential entropy."""
         cov = as_operand(cov)
-        known = cov if len(cov.shape) or mean is None else as_operand(mean)
-        length = known.shape[-1] if len(known.shape) else 1
+        length = _length(cov, None if mean is None else as_operand(mean))
         factor = cholesky(_matrix(cov, length))
         return 0.5 * (length * (LOG_2_PI + 1) + _log_determinant(factor))
 
@@ -272,8 +276,7 @@ class MultivariateT(_Elliptical):
     def entropy(self, loc: Any = None, shape: Any = 1.0, df: Any = 1.0) -> Any:
         """Differential entropy."""
         shape, df = as_operand(shape), as_operand(df)
-        known = shape if len(shape.shape) or loc is None else as_operand(loc)
-        length = known.shape[-1] if len(known.shape) else 1
+        length = _length(shape, None if loc is None else as_operand(loc))
         factor = cholesky(_matrix(shape, length))
         half, whole = 0.5 * df, 0.5 * (df + length)
         height = gammaln(half) - gammaln(whole) + 0.5 * length * np.log(math.pi * df)
@@ -385,7 +388,7 @@ class Wishart(Family):
     def mode(self, df: Any, scale: Any) -> Any:
         """The matrix at which the density is greatest; None if there is none, as in SciPy."""
         scale = as_operand(scale)
-        length = scale.shape[-1] if len(scale.shape) else 1
+        length = _length(scale)
         free = df - length - 1
         return None if at_once() and free < 0 else free * scale
 
@@ -401,7 +404,7 @@ class Wishart(Family):
     def entropy(self, df: Any, scale: Any) -> Any:
         """Differential entropy."""
         scale, df = as_operand(scale), as_operand(df)
-        n = scale.shape[-1] if len(scale.shape) else 1
+        n = _length(scale)
         log = _log_determinant(cholesky(_matrix(scale, n)))
         slopes = np.sum(digamma(0.5 * (np.expand_dims(df, -1) - np.arange(n))), axis=-1)
         height = 0.5 * (n + 1) * (log + n * math.log(2)) + multigammaln(0.5 * df, n)
@@ -410,7 +413,7 @@ class Wishart(Family):
     def rvs(self, df: Any, scale: Any, size: Any = None, random_state: Any = None) -> Any:
         """Random matrices along the last two axes, with gradients, by Bartlett's decomposition."""
         scale = as_operand(scale)
-        length = scale.shape[-1] if len(scale.shape) else 1
+        length = _length(scale)
         rng = generator_from("wishart.rvs", random_state)
         lead = drawn_shape("wishart.rvs", size)
         below = np.tril(rng.standard_normal((*lead, length, length)), -1)
