@@ -10,6 +10,7 @@ import numgrad as ng
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradIndexError, NumgradRuntimeError
 from numgrad.torch.calls import table
+from numgrad.torch.table_elementwise import floating  # noqa: F401 - rows call it
 
 
 def axes(dim: Any) -> Any:
