@@ -57,6 +57,30 @@ def test_conda_recipe_requires_the_same():
     assert (ROOT / ".ci" / "conda" / recipe["source"]["path"]).resolve() == ROOT.resolve()
 
 
+def test_conda_recipe_renders():
+    """rattler-build (``pip install py-rattler-build``) reads it, as conda-forge's builders do."""
+    rattler_build = pytest.importorskip("rattler_build")
+    path = ROOT / ".ci" / "conda" / "recipe.yaml"
+    (variant,) = rattler_build.Stage0Recipe.from_file(str(path)).render()
+    recipe = variant.recipe.to_dict()
+    assert recipe["build"]["noarch"] == "python"
+    assert recipe["requirements"]["run"][0] == f"python {PROJECT['requires-python']}"
+    assert (ROOT / recipe["about"]["license_file"][0]).is_file()
+
+
+@pytest.mark.slow(cases=0)
+def test_conda_recipes_own_tests():
+    yaml = pytest.importorskip("yaml")
+    recipe = yaml.safe_load((ROOT / ".ci" / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
+    imports, scripts = recipe["tests"]
+    commands = [["-c", f"import {name}"] for name in imports["python"]["imports"]]
+    commands += [line.split()[1:] for line in scripts["script"]]
+    for command in commands:
+        subprocess.run(
+            [sys.executable, *command], check=True, stdout=subprocess.DEVNULL, timeout=300
+        )
+
+
 @pytest.mark.slow(cases=0)  # .ci/run builds it in an environment of its own, and the wheel of it
 def test_the_sdist_has_all_of_the_repository(tmp_path):
     setuptools = pytest.importorskip("setuptools", minversion="77")

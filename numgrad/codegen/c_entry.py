@@ -3,7 +3,7 @@
 Note [C entries]
 ----------------
 A C entry takes pointers, numbers and lengths, puts them into the slots that the kernel reads (Note
-[Native entries] in ``native.kernel``), and returns a status: 0, or one of ``STATUS``. A complex
+[Native entries] in ``native.kernel``), and returns a status: 0, or a key of ``MESSAGES``. A complex
 number is two arguments, its parts, since C compilers pass it in different ways. Results are written
 where pointers say; there are no other effects, so it may run in several threads at once.
 """
@@ -11,31 +11,24 @@ where pointers say; there are no other effects, so it may run in several threads
 from __future__ import annotations
 
 import itertools
+import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from numgrad.codegen import linker
+from numgrad.codegen import c_library, linker
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.native import machine
+from numgrad.codegen.native.ir import Unsupported
 from numgrad.codegen.native.kernel import NativeCode
 from numgrad.codegen.native.signature import llvm_type
-from numgrad.codegen.nests.polynomial import Atom, Length, value_of
+from numgrad.codegen.nests.polynomial import Atom, Length, axis_of, value_of
 
-STATUS = {
-    1: "lengths do not go together as in the examples (lengths 0 and 1 are examples of their own)",
-    2: "memory ran out",
-    3: "an operation refuses its operands",
-}
-"""Messages of statuses other than 0."""
-
-_C_TYPES = {"float64": "double", "float32": "float", "complex128": "double", "complex64": "float"}
 _SIGNS = {"==": "eq", "!=": "ne", "<": "slt", ">=": "sge"}
 _DEFINITIONS = """
-define private i64 @quotient(i64 %a, i64 %b) {
+define private i64 @quotient(i64 %a, i64 %b) #0 {
   %q = sdiv i64 %a, %b
   %r = srem i64 %a, %b
   %inexact = icmp ne i64 %r, 0
@@ -47,48 +40,13 @@ define private i64 @quotient(i64 %a, i64 %b) {
   ret i64 %floor
 }
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare ptr @malloc(i64)
+declare void @free(ptr)
 """
 
 
-def c_type(dtype: np.dtype) -> str:
-    """C's name of a number in memory; of one part of a complex number."""
-    known = _C_TYPES.get(dtype.name)
-    return known or ("uint8_t" if dtype.kind == "b" else f"{dtype.name}_t")
-
-
-@dataclass(frozen=True)
-class CArgument:
-    """An argument of a C function.
-
-    Attributes
-    ----------
-    role
-        ``"number"``; ``"array"``, whose elements are read; ``"length"``; ``"result"``, where
-        elements are written.
-    rank
-        Axes of the array behind the pointer; 0 for a number.
-    """
-
-    name: str
-    dtype: np.dtype
-    role: str
-    rank: int = 0
-
-    @property
-    def is_pointer(self) -> bool:
-        """Whether it is an address."""
-        return self.role in ("array", "result")
-
-    def declarations(self) -> list[str]:
-        """The parameters in C."""
-        kind = c_type(self.dtype)
-        if self.role == "array":
-            return [f"const {kind} *{self.name}"]
-        if self.role == "result":
-            return [f"{kind} *{self.name}"]
-        if self.dtype.kind == "c":
-            return [f"{kind} {self.name}_real", f"{kind} {self.name}_imag"]
-        return [f"{kind} {self.name}"]
+class CArgument(c_library.CParameter):
+    """An argument of a C entry."""
 
     def parameters(self) -> list[tuple[str, str]]:
         """Types and names of the parameters in LLVM's language."""
@@ -115,112 +73,268 @@ def number_parts(value: Any, dtype: np.dtype) -> list[tuple[str, str]]:
     return [(kind, literal(part, kind)) for part in parts]
 
 
+def data_constant(name: str, array: np.ndarray) -> str:
+    """The definition of an array in memory that is read only."""
+    data = array.tobytes()
+    text = "".join([chr(b) if 31 < b < 127 and b not in b'\\"' else f"\\{b:02X}" for b in data])
+    return f'{name} = private constant [{len(data)} x i8] c"{text}", align 64\n'
+
+
 class EntryWriter:
-    """Writes the body of a C entry, statement by statement.
+    """Writes the body of a function that returns a status, statement by statement.
 
     Parameters
     ----------
     lengths
         What the length of each axis is: a constant, or the name of an argument.
+
+    Note [Workspaces of entries]
+    ----------------------------
+    Whatever lies between two kernels has its place in one block of memory, whose size follows from
+    lengths alone: on the stack if that is a small constant, else allocated once a call and given
+    back wherever the function returns. So calls from several threads share nothing.
     """
 
     def __init__(self, lengths: Mapping[int, str]) -> None:
         self.lengths = lengths
         self.lines: list[str] = []
+        self._variables: list[str] = []
+        self._checks: list[str] = []
+        self._places: list[tuple[str, Length, int]] = []
         self._names = itertools.count()
+
+    def put(self, line: str) -> None:
+        """Write an instruction without a value."""
+        self.lines.append(f"  {line}")
 
     def let(self, text: str) -> str:
         """A name for the value of an instruction."""
         name = f"%_{next(self._names)}"
-        self.lines.append(f"  {name} = {text}")
+        self.put(f"{name} = {text}")
         return name
 
-    def length(self, terms: Length) -> str:
-        """The value of a length."""
+    def label(self, stem: str) -> str:
+        """A name for a block."""
+        return f"_{stem}{next(self._names)}"
+
+    def begin(self, label: str) -> None:
+        """Go on in a block, to which the one before leads too."""
+        self.put(f"br label %{label}")
+        self.open(label)
+
+    def open(self, label: str) -> None:
+        """Go on in a block, after a branch."""
+        self.lines.append(f"{label}:")
+
+    def length(self, terms: Length, lengths: Mapping[int, str] | None = None) -> str:
+        """The value of a length, in axes of the function or in others."""
         known = value_of(terms)
         if known is not None:
             return str(known)
+        lengths = self.lengths if lengths is None else lengths
+        axis = axis_of(terms)
+        if axis is not None:
+            return lengths[axis[1]]
         total = "0"
         for product, coefficient in terms:
             factor = str(coefficient)
             for atom in product:
-                factor = self.let(f"mul i64 {factor}, {self._atom(atom)}")
+                factor = self.let(f"mul i64 {factor}, {self._atom(atom, lengths)}")
             total = self.let(f"add i64 {total}, {factor}")
         return total
 
-    def _atom(self, atom: Atom) -> str:
+    def _atom(self, atom: Atom, lengths: Mapping[int, str]) -> str:
         if atom[0] == "axis":
-            return self.lengths[atom[1]]
-        a, b = self.length(atom[1]), self.length(atom[2])
+            return lengths[atom[1]]
+        a, b = self.length(atom[1], lengths), self.length(atom[2], lengths)
         quotient = self.let(f"call i64 @quotient(i64 {a}, i64 {b})")
         if atom[0] == "//":
             return quotient
         return self.let(f"sub i64 {a}, {self.let(f'mul i64 {quotient}, {b}')}")
 
+    # ---------------------------------------------------------------------------------- leaving
+
     def require(self, sign: str, left: Length, right: Length) -> None:
-        """Return with a status unless a relation of lengths holds."""
+        """Return with a status unless a relation of lengths holds, before all else."""
+        before, self.lines = self.lines, self._checks
         a, b = self.length(left), self.length(right)
-        self.leave_unless(self.let(f"icmp {_SIGNS[sign]} i64 {a}, {b}"), 1)
+        self.leave_unless(self.let(f"icmp {_SIGNS[sign]} i64 {a}, {b}"), "1", "ret i32")
+        self.lines = before
 
-    def leave_unless(self, condition: str, status: int) -> None:
+    def leave_unless(self, condition: str, status: str, leave: str = "@LEAVE@") -> None:
         """Return with a status if a condition is false."""
-        number = next(self._names)
-        self.lines += [
-            f"  br i1 {condition}, label %_on{number}, label %_leave{number}",
-            f"_leave{number}:",
-            f"  ret i32 {status}",
-            f"_on{number}:",
-        ]
+        on, out = self.label("on"), self.label("leave")
+        self.put(f"br i1 {condition}, label %{on}, label %{out}")
+        self.open(out)
+        self.put(f"{leave} {status}")
+        self.open(on)
 
-    def call(self, slots: Sequence[tuple[str, str]]) -> None:
-        """Call the kernel with what its slots hold, as types and values."""
-        memory = self.let(f"alloca [{max(1, len(slots))} x i64], align 16")
+    # ----------------------------------------------------------------------------------- memory
+
+    def variable(self, kind: str, count: int = 1) -> str:
+        """Memory on the stack, made once a call."""
+        name = f"%_{next(self._names)}"
+        self._variables.append(f"  {name} = alloca [{max(1, count)} x {kind}], align 16")
+        return name
+
+    def reserve(self, size: Length, itemsize: int) -> str:
+        """Memory in the workspace: Note [Workspaces of entries]."""
+        name = f"%_{next(self._names)}"
+        self._places.append((name, size, itemsize))
+        return name
+
+    def _workspace(self) -> tuple[list[str], str]:
+        """Lines that make the workspace, and the one that gives it back."""
+        if not self._places:
+            return [], ""
+        before, self.lines = self.lines, []
+        offset, offsets, known = "0", [], 0
+        for _, size, itemsize in self._places:
+            offsets.append(offset)
+            constant = value_of(size)
+            if constant is not None and offset.isdigit():
+                known += -(-constant * itemsize // _LINE) * _LINE
+                offset = str(known)
+                continue
+            elements = self.let(f"mul i64 {self.length(size)}, {itemsize}")
+            lines = self.let(f"and i64 {self.let(f'add i64 {elements}, {_LINE - 1}')}, -{_LINE}")
+            offset = self.let(f"add i64 {offset}, {lines}")
+        end = ""
+        if offset.isdigit() and known <= _ON_STACK:
+            self.put(f"%_work = alloca [{max(1, known)} x i8], align {_LINE}")
+        else:
+            self.put(f"%_work = call ptr @malloc(i64 {self.let(f'add i64 {offset}, 1')})")
+            self.leave_unless(self.let("icmp ne ptr %_work, null"), "2", "ret i32")
+            end = "  call void @free(ptr %_work)\n"
+        for (name, _, _), at in zip(self._places, offsets, strict=True):
+            self.put(f"{name} = getelementptr inbounds i8, ptr %_work, i64 {at}")
+        lines, self.lines = self.lines, before
+        return lines, end
+
+    def at(self, address: str, elements: str, itemsize: int) -> str:
+        """The address of an element."""
+        if elements == "0":
+            return address
+        offset = self.let(f"mul i64 {elements}, {itemsize}")
+        return self.let(f"getelementptr i8, ptr {address}, i64 {offset}")
+
+    def load(self, source: str, dtype: np.dtype) -> list[tuple[str, str]]:
+        """Types and names of a number in memory, of both parts if it is complex."""
+        kind, parts = llvm_type(dtype), []
+        for k in range(2 if dtype.kind == "c" else 1):
+            place = self.let(f"getelementptr inbounds {kind}, ptr {source}, i64 {k}")
+            parts.append((kind, self.let(f"load {kind}, ptr {place}")))
+        return parts
+
+    def store(self, parts: Sequence[tuple[str, str]], target: str) -> None:
+        """Store a number, in both parts if it is complex."""
+        for k, (kind, value) in enumerate(parts):
+            place = self.let(f"getelementptr inbounds {kind}, ptr {target}, i64 {k}")
+            self.put(f"store {kind} {value}, ptr {place}")
+
+    def copy(self, target: str, source: str, elements: str, itemsize: int) -> None:
+        """Copy the elements of an array."""
+        count = self.let(f"mul i64 {elements}, {itemsize}")
+        self.put(
+            f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {count}, i1 false)"
+        )
+
+    # ------------------------------------------------------------------------------------ calls
+
+    def call_kernel(self, symbol: str, slots: Sequence[tuple[str, str]]) -> None:
+        """Call a kernel with what its slots hold, as types and values."""
+        memory = self.variable("i64", len(slots))
         for k, (kind, value) in enumerate(slots):
             place = self.let(f"getelementptr inbounds i64, ptr {memory}, i64 {k}")
             if kind == "float":
                 kind, value = "double", self.let(f"fpext float {value} to double")
             elif kind in ("i8", "i16", "i32"):
                 kind, value = "i64", self.let(f"sext {kind} {value} to i64")
-            self.lines.append(f"  store {kind} {value}, ptr {place}")
-        failed = self.let(f"call i32 @packed(ptr {memory})")
-        self.leave_unless(self.let(f"icmp eq i32 {failed}, 0"), 2)
+            self.put(f"store {kind} {value}, ptr {place}")
+        failed = self.let(f"call i32 @{symbol}(ptr {memory})")
+        self.leave_unless(self.let(f"icmp eq i32 {failed}, 0"), "2")
 
-    def store(self, parts: Sequence[tuple[str, str]], target: str) -> None:
-        """Store a number, in both parts if it is complex."""
-        for k, (kind, value) in enumerate(parts):
-            place = self.let(f"getelementptr inbounds {kind}, ptr {target}, i64 {k}")
-            self.lines.append(f"  store {kind} {value}, ptr {place}")
+    def call(self, symbol: str, arguments: Sequence[tuple[str, str]]) -> None:
+        """Call another such function; return with its status unless that is 0."""
+        given = ", ".join([" ".join(argument) for argument in arguments])
+        status = self.let(f"call i32 @{symbol}({given})")
+        self.leave_unless(self.let(f"icmp eq i32 {status}, 0"), status)
 
-    def copy(self, target: str, source: str, size: Length, dtype: np.dtype) -> None:
-        """Copy the elements of an array."""
-        count = self.let(f"mul i64 {self.length(size)}, {dtype.itemsize}")
-        self.lines.append(
-            f"  call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {count}, i1 false)"
-        )
-
-    def text(self, arguments: Sequence[CArgument]) -> str:
+    def text(self, parameters: Sequence[tuple[str, str]], name: str, linkage: str = "") -> str:
         """The function as a whole."""
-        given = [" ".join(p) for argument in arguments for p in argument.parameters()]
-        head = f"define i32 @native({', '.join(given)}) {{"
-        return "\n".join([_DEFINITIONS, head, "_entry:", *self.lines, "  ret i32 0", "}", ""])
+        given = ", ".join([" ".join(parameter) for parameter in parameters])
+        memory, end = self._workspace()
+        body = "\n".join([*self.lines, "  @LEAVE@ 0"]).replace("  @LEAVE@", f"{end}  ret i32")
+        head = f"define {linkage}i32 @{name}({given}) #0 {{"
+        return "\n".join([head, "_entry:", *self._variables, *self._checks, *memory, body, "}", ""])
 
+
+class NativeModule:
+    """A C entry with all that it calls.
+
+    Attributes
+    ----------
+    texts
+        Functions in LLVM's language, the kernels excepted.
+    kernels
+        By the names of their entries for slots.
+    externals
+        Functions that kernels call by symbols: Note [External functions] in ``linker``.
+    """
+
+    def __init__(self) -> None:
+        self.texts: list[str] = [_DEFINITIONS]
+        self.kernels: dict[str, Kernel] = {}
+        self.externals: set[str] = set()
+        self._names: dict[tuple[str, str], str] = {}
+
+    def kernel(
+        self, source: str, signature: str, externals: Iterable[str], functions: dict[str, Any]
+    ) -> str:
+        """The name of a kernel's entry; raises ``Unsupported`` if others compile it."""
+        name = self._names.get((source, signature))
+        if name is None:
+            if functions:
+                raise Unsupported("it calls functions that others have compiled")
+            name = self._names[source, signature] = f"packed.k{len(self.kernels)}"
+            self.kernels[name] = Kernel("native", source, signature, False, True, functions)
+            self.externals.update(externals)
+        return name
+
+    def text(self) -> str:
+        """All functions; raises ``Unsupported`` for kernels that others have to compile."""
+        texts, metadata = list(self.texts), 0
+        for number, kernel in enumerate(self.kernels.values()):
+            text = NativeCode(kernel).translated()
+            own = {match[1] or match[2] for match in _DEFINED.finditer(text)}
+            text = _NAME.sub(
+                lambda m, own=own, end=number: f"@{m[1]}.k{end}" if m[1] in own else m[0], text
+            )
+            first, numbers = metadata, [int(m[1]) for m in _METADATA.finditer(text)]
+            text = _METADATA.sub(lambda m, first=first: f"!{first + int(m[1])}", text)
+            metadata = max([first, *(first + n + 1 for n in numbers)])
+            texts.append(_PUBLIC.sub("define private ", text))
+        return "\n".join(texts)
+
+
+_DEFINED = re.compile(r"(?m)^define\b[^\n@]*@([-\w.$]+)\(|^@([-\w.$]+) = (?!external\b)")
+_METADATA = re.compile(r"!(\d+)\b")
+_NAME = re.compile(r"@([-\w.$]+)")
+_PUBLIC = re.compile(r"(?m)^define (?!private )")
+_LINE, _ON_STACK = 64, 1 << 14
+"""Bytes of a line of caches, and of a workspace that lies on the stack at most."""
 
 _numbers = itertools.count()
 
 
-def load_entry(text: str, kernel: Kernel | None = None, externals: Iterable[str] = ()) -> int:
-    """Compile the text of an entry, with the kernel that it calls; return its address.
+def load_entry(text: str, externals: Iterable[str] = ()) -> int:
+    """Compile the text of an entry, ``@native``, with what it calls; return its address.
 
-    The machine code stays as long as the process: other machine code may hold the address. Raises
-    ``Unsupported`` for a kernel that calls functions which others have compiled.
+    The machine code stays as long as the process: other machine code may hold the address.
     """
-    whole = text
-    if kernel is not None:
-        code = NativeCode(kernel)
-        for external in externals:
-            linker.link(external)
-        whole = f"{code.translated()}\n{text}"
-    payload = machine.compile_ir(whole, f"native{next(_numbers)}")
+    for external in externals:
+        linker.link(external)
+    payload = machine.compile_ir(text, f"native{next(_numbers)}")
     return machine.load(payload)["native"]
 
 

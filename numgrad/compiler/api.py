@@ -397,14 +397,15 @@ class Jitted(Generic[P, R]):
         NativeFunction
             With ``.address``, ``.declaration`` in C, ``.ctypes``, ``.cffi``, ``.njit`` for Numba
             and ``.low_level_callable(signature)`` for SciPy; values and gradients have the bits of
-            this function on one thread.
+            this function on one thread, except that kernels of ours transform, factor and solve
+            where this function calls libraries.
 
         Raises
         ------
         NumgradNotImplementedError
-            If something in it is no loop of its kernel: ``ng.scan`` and its like, LAPACK, sorting,
-            searching, transforms, calls of Python functions; the error names the operation and the
-            line.
+            If something in it has no kernel: eigenvalues and other decompositions of LAPACK, some
+            special functions, random numbers, calls of Python functions; or none for lengths that
+            are arguments, as systems of few equations; the error names the operation and the line.
 
         Examples
         --------

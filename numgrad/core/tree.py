@@ -253,6 +253,11 @@ def align(nesting: Nesting, tree: Any, leaves: list[Any], start: str) -> str | N
     return None
 
 
+def is_labelled(nesting: Nesting) -> bool:
+    """Whether a nesting is one array with labels."""
+    return nesting is not None and container_of(nesting[0]) in LABELLED.values()
+
+
 def paths(nesting: Nesting, start: str) -> Iterator[str]:
     """How a reader would write each leaf, as in ``x[0]['w']``."""
     if nesting is None:

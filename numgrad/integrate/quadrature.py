@@ -20,12 +20,11 @@ from scipy import integrate
 
 from numgrad.autograd.engine.backward import dense_grad
 from numgrad.autograd.forward_ad import has_tangent
-from numgrad.autograd.function import Function
 from numgrad.autograd.modes import enable_grad, no_grad
 from numgrad.core.foreign import refuse_mask
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.core.tree import Nesting, flatten, unflatten
+from numgrad.core.tree import Nesting, flatten, leaves, unflatten
 from numgrad.errors import (
     NumgradRuntimeError,
     NumgradTraceError,
@@ -33,7 +32,7 @@ from numgrad.errors import (
     NumgradValueError,
     warn,
 )
-from numgrad.implicit.solution import Gate, Gated
+from numgrad.implicit.solution import Gate, Gated, SolverFunction
 from numgrad.operations.shape import as_index, as_operand
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.call import closed_over
@@ -196,33 +195,84 @@ def nquad(
     >>> round(area(2.0), 6)
     3.141593
     """
+    return _iterated("nquad", func, ranges, args, opts)
+
+
+class _Followed(Exception):
+    """A value that derivatives or examples lead back from."""
+
+
+def _iterated(
+    name: str, func: Callable[..., Any], ranges: Sequence[Any], args: Any, opts: Any
+) -> tuple[Any, float]:
+    """Integral by the first variable, of which that by the second is taken, and so on.
+
+    Ends of a pair may be functions too, of the variables behind it from the last one on.
+    """
     if not len(ranges):
-        raise NumgradValueError("nquad: ranges is empty; give the limits of each variable")
+        raise NumgradValueError(f"{name}: ranges is empty; give the limits of each variable")
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     each = list(opts) if isinstance(opts, list | tuple) else [opts] * len(ranges)
     if len(each) != len(ranges):
-        raise NumgradValueError(f"nquad: {len(each)} options for {len(ranges)} ranges")
+        raise NumgradValueError(f"{name}: {len(each)} options for {len(ranges)} ranges")
     errors: list[float] = []
 
-    def of_call(entry: Any, outer: tuple, args: tuple) -> Any:
-        return entry(*outer, *args) if callable(entry) else entry
-
-    def over(count: int, outer: tuple, args: tuple) -> Any:
+    def over(count: int, outer: tuple, given: tuple[tuple, Sequence[Any]], plain: bool) -> Any:
         """The integral by the first variables, at values of those behind."""
+        args, ranges = given
         if not count:
-            return func(*outer, *args)
-        low, high = of_call(ranges[count - 1], outer, args)
-        options = of_call(each[count - 1], outer, args) or {}
+            value = func(*outer, *args)
+            return _plain_number(name, value) if plain else value
+        limits: Any = ranges[count - 1]
+        options: Any = each[count - 1]
+        if callable(limits):
+            limits = limits(*outer, *args)
+        low, high = (end(*outer[::-1]) if callable(end) else end for end in limits)
+        options = (options(*outer, *args) if callable(options) else options) or {}
+        low, high = _limit(name, "low", low), _limit(name, "high", high)
+        if plain:
+            low, high = _plain_number(name, low), _plain_number(name, high)
+            value, error = _quadpack(
+                name, lambda x: over(count - 1, (x, *outer), given, True), low, high, **options
+            )
+        else:
 
-        def inner(x: Any, behind: tuple, args: tuple) -> Any:
-            return over(count - 1, (x, *behind), args)
+            def inner(x: Any, behind: tuple, given: Any) -> Any:
+                return over(count - 1, (x, *behind), given, False)
 
-        value, error = quad(inner, low, high, (outer, args), **options)
+            value, error = _integral(name, inner, low, high, (outer, given), options)
         errors.append(error)
         return value
 
-    value = over(len(ranges), (), args)
+    given = args, [limits if callable(limits) else tuple(limits) for limits in ranges]
+    plain = not (state.ground.deferred or any(isinstance(x, Tensor) for x in leaves(given)))
+    try:
+        value = over(len(ranges), (), given, plain)
+    except _Followed:
+        errors.clear()
+        value = over(len(ranges), (), given, False)
     return value, max(errors)
+
+
+def _plain_number(name: str, value: Any) -> float:
+    """A number of the user's that nothing follows."""
+    if type(value) is float:
+        return value
+    if _is_followed(value):
+        raise _Followed
+    number = _numbers(name, value)
+    if number.size != 1:
+        raise NumgradValueError(
+            f"{name}: the function returned shape {number.shape}; it returns one number "
+            "(ng.integrate.quad_vec takes arrays)"
+        )
+    return number.item()
+
+
+def _is_followed(value: Any) -> bool:
+    return isinstance(value, Tensor) and (
+        type(value) is not Tensor or value.requires_grad or has_tangent(value)
+    )
 
 
 def dblquad(
@@ -265,9 +315,8 @@ def dblquad(
     >>> ng.grad(area)(3.0).round(6)
     np.float64(2.0)
     """
-    inner = [_called(gfun, 1), _called(hfun, 1)]
-    ranges = [lambda x, *_: tuple(f(x) for f in inner), (a, b)]
-    return nquad(func, ranges, args, {"epsabs": epsabs, "epsrel": epsrel})
+    options = {"epsabs": epsabs, "epsrel": epsrel}
+    return _iterated("dblquad", func, [(gfun, hfun), (a, b)], args, options)
 
 
 def tplquad(
@@ -313,17 +362,8 @@ def tplquad(
     >>> round(value, 6)
     1.875
     """
-    outer, inner = [_called(gfun, 1), _called(hfun, 1)], [_called(qfun, 2), _called(rfun, 2)]
-    ranges = [
-        lambda y, x, *_: tuple(f(x, y) for f in inner),
-        lambda x, *_: tuple(f(x) for f in outer),
-        (a, b),
-    ]
-    return nquad(func, ranges, args, {"epsabs": epsabs, "epsrel": epsrel})
-
-
-def _called(limit: Any, count: int) -> Callable[..., Any]:
-    return limit if callable(limit) else lambda *_: limit
+    options = {"epsabs": epsabs, "epsrel": epsrel}
+    return _iterated("tplquad", func, [(qfun, rfun), (gfun, hfun), (a, b)], args, options)
 
 
 def fixed_quad(
@@ -396,9 +436,11 @@ def _integral(
     low, high = _limit(name, "a", a), _limit(name, "b", b)
     if state.grad_enabled and all(type(x) in (Tensor, float) for x in (low, high, *tensors)):
         integral = replace(integral, closures=integral.closures_at(low, high, tensors))
-    if not (tensors or integral.closures or isinstance(low, Tensor) or isinstance(high, Tensor)):
+    is_tensor = any(isinstance(x, Tensor) for x in (low, high, *tensors, *integral.closures))
+    if not (is_tensor and followed):
         with no_grad():
-            return integral.solved(low, high, ())
+            value, error = integral.solved(low, high, tensors)
+        return (_tensor(value) if is_tensor else value), error
     errors: list[float] = []
     ends = _tensor(low), _tensor(high)
     value = Quad.apply(integral, errors, *ends, *tensors, *integral.closures)
@@ -426,6 +468,15 @@ class Integral:
     followed: bool
     closures: tuple[Tensor, ...] = field(default=())
 
+    @property
+    def remedy(self) -> str:
+        """What to do about a Tensor that is followed from outside."""
+        if self.name not in ("dblquad", "tplquad"):
+            return "pass the Tensor in args"
+        return (
+            "pass the Tensor in args; for limits take nquad, whose ranges are functions of args too"
+        )
+
     def at(self, x: Any, parameters: Sequence[Tensor]) -> Any:
         """The integrand."""
         values = iter(parameters)
@@ -447,14 +498,14 @@ class Integral:
             return [value for value in values if isinstance(value, Tensor)]
 
         standins = [Tensor(np.array(p._array), p.dtype.kind in "fc") for p in parameters]
-        closures = tuple(closed_over(self.name, function, standins))
+        closures = tuple(closed_over(self.name, function, standins, self.remedy))
         if not closures:
             return ()
         points = []  # a branch may close over others
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", integrate.IntegrationWarning)
             replace(self, closures=closures).solved(low, high, parameters, points)
-        return tuple(closed_over(self.name, function, standins))
+        return tuple(closed_over(self.name, function, standins, self.remedy))
 
     def solved(
         self, a: Any, b: Any, parameters: Sequence[Tensor], points: list[float] | None = None
@@ -470,34 +521,27 @@ class Integral:
                 points.append(x)
             with enable_grad() if checks else no_grad():
                 value = self.at(x, parameters)
-            lost = isinstance(value, Tensor) and (
-                type(value) is not Tensor or value.requires_grad or has_tangent(value)
-            )
-            if checks and lost:
+            if checks and _is_followed(value):
                 raise NumgradRuntimeError(
                     f"{self.name}: the function closes over a Tensor that is differentiated or "
-                    "mapped, which would be lost; pass the Tensor in args"
+                    f"mapped, which would be lost; {self.remedy}"
                 )
             return _numbers(self.name, value)
 
         shape = integrand(_between(low, high)).shape
         options: Any = {key: value for key, value in self.options.items() if value is not None}
         if int(np.prod(shape)) == 1 and "norm" not in options:
-            value, error, _, *message = integrate.quad(
-                lambda x: integrand(x).item(), low, high, full_output=1, **options
-            )
-            failed = message[0] if message else None
+            value, error = _quadpack(self.name, lambda x: integrand(x).item(), low, high, **options)
         elif low == high or 0 in shape:
-            value, error, failed = np.zeros(shape), 0.0, None
+            value, error = np.zeros(shape), 0.0
         else:
             ends = (low, high) if low < high else (high, low)
             value, error, info = integrate.quad_vec(
                 integrand, *ends, full_output=True, **({"norm": "max"} | options)
             )
             value = value if low < high else -value
-            failed = None if info.success else info.message
-        if failed is not None:
-            warn(f"{self.name}: {failed}", integrate.IntegrationWarning)
+            if not info.success:
+                warn(f"{self.name}: {info.message}", integrate.IntegrationWarning)
         return (np.reshape(value, shape) if shape else value), float(error)
 
     def vjp(self, numbers: Sequence[int]) -> Integral:
@@ -563,25 +607,18 @@ class Integral:
         return [None for other in self.others if other is None]
 
 
-class Quad(Function):
+class Quad(SolverFunction):
     """An integral on the tape: Note [Derivatives of integrals]."""
 
-    own_rule = False
-
-    @staticmethod
-    def forward(integral: Integral, errors: list[float], *inputs: Tensor) -> Tensor:
+    @classmethod
+    def run_forward(cls, ctx: Any, args: tuple, keywords: dict[str, Any]) -> Tensor:
         """Integrate."""
-        a, b, *tensors = inputs
-        value, error = integral.solved(a, b, integral.own(tensors))
+        ctx.integral, errors, a, b, *tensors = args
+        value, error = ctx.integral.solved(a, b, ctx.integral.own(tensors))
         errors.append(error)
+        ctx.save_for_backward(a, b, *tensors)
+        ctx.save_for_forward(a, b, *tensors)
         return _tensor(value)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
-        """Keep what is differentiated by."""
-        ctx.integral, _, *tensors = inputs
-        ctx.save_for_backward(*tensors)
-        ctx.save_for_forward(*tensors)
 
     @staticmethod
     def backward(ctx: Any, w: Tensor) -> Any:
@@ -626,14 +663,15 @@ class Quad(Function):
                 total = total + sign * tangent * integral.at(end, parameters)
         return total
 
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple, *args: Any) -> tuple[Any, Any]:
-        """One example after the other."""
-        values = []
-        for k in range(info.batch_size):
-            each = zip(args, in_dims, strict=True)
-            values.append(Quad.apply(*(x if axis is None else x[k] for x, axis in each)))
-        return OPS["stack"](values), 0
+
+def _quadpack(
+    name: str, function: Callable[[float], float], low: float, high: float, **options: Any
+) -> tuple[float, float]:
+    """The integral of a function of numbers, and an estimate of its error."""
+    value, error, _, *message = integrate.quad(function, low, high, full_output=1, **options)
+    if message:
+        warn(f"{name}: {message[0]}", integrate.IntegrationWarning)
+    return value, error
 
 
 def _tensor(value: Any) -> Tensor:
@@ -641,6 +679,8 @@ def _tensor(value: Any) -> Tensor:
 
 
 def _limit(operation: str, name: str, end: Any) -> Any:
+    if type(end) is float and end == end:
+        return end
     shown = end if isinstance(end, Tensor) else np.asarray(end)
     if shown.dtype.kind not in "biuf" or shown.size != 1:
         raise NumgradValueError(

@@ -295,7 +295,7 @@ class PPoly:
             return self.derivative(-nu)
         c = self.c
         for _ in range(nu):
-            k, ndim = c.shape[0], len(c.shape) - 1
+            k, ndim = int(c.shape[0]), len(c.shape) - 1
             c = c / np.arange(k, 0.0, -1).reshape(-1, *[1] * ndim)
             h = column(np.diff(self.x), ndim)
             whole = c[0]
@@ -315,7 +315,7 @@ class PPoly:
         """The integral between two numbers, with gradients in them."""
         extrapolate = self.extrapolate if extrapolate is None else extrapolate
         a, b = (reshape(tensor("integrate", end, "limit", real=True), ()) for end in (a, b))
-        whole = self.antiderivative()._like(self.antiderivative().c, True)
+        whole = self._like(self.antiderivative().c, True)
         whole.axis = 0
         if extrapolate != "periodic":
             return whole(b, 0, bool(extrapolate)) - whole(a, 0, bool(extrapolate))

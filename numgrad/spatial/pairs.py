@@ -1,12 +1,11 @@
 """Distances of all pairs of rows of matrices."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.arrangement import matrix_transpose
@@ -15,7 +14,6 @@ from numgrad.operations.linear_algebra.solve import inv
 from numgrad.operations.take import take
 from numgrad.random.generator import at_once
 from numgrad.spatial.metrics import METRICS, operand, order, weights
-from numgrad.tensors.checkpoint import checkpoint
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.mapping import vmap
 
@@ -29,8 +27,6 @@ _ALIASES = {
     "s": "seuclidean", "sqe": "sqeuclidean", "sqeuclid": "sqeuclidean",
 }  # fmt: skip
 """SciPy's other names of metrics."""
-_AT_ONCE = 1 << 22
-"""Differences of components from which rows are done in blocks, whose gradient computes again."""
 
 
 def _rows(name: str, x: Any) -> Any:
@@ -40,43 +36,67 @@ def _rows(name: str, x: Any) -> Any:
     return x
 
 
-def _formula(name: str, metric: Any, options: dict[str, Any], rows: Any) -> Callable[..., Any]:
-    """The distance along the last axis, of arrays that broadcast."""
+_OPTIONS = {
+    "minkowski": ("p", "w"),
+    "mahalanobis": ("VI",),
+    "seuclidean": ("V",),
+    "jensenshannon": (),
+}
+"""Options of metrics, of others ``w``."""
+
+
+@lru_cache(64)
+def _compiled(metric: str, options: tuple[str, ...], order: float | None) -> Callable[..., Any]:
+    """Distances of rows of two arrays at given places, or of all pairs, as one loop."""
+    from numgrad.compiler.api import jit
+
+    fixed = {} if order is None else {"p": order}
+
+    def distances(a: Any, b: Any, first: Any, second: Any, *values: Any) -> Any:
+        if first is None:
+            u, v = a[:, None, :], b[None, :, :]
+        else:
+            u, v = take(a, first, axis=0), take(b, second, axis=0)
+        return METRICS[metric](u, v, **fixed, **dict(zip(options, values, strict=True)))
+
+    return jit(distances)
+
+
+def _distances(
+    name: str, metric: Any, options: dict[str, Any], a: Any, b: Any, places: Any = (None, None)
+) -> Any:
+    """Distances of rows, by default of all pairs."""
     if callable(metric):
-        return partial(_of_function, lambda u, v: metric(u, v, **options))
+        given = partial(metric, **options)
+        if places[0] is None:
+            return vmap(lambda u: vmap(lambda v: given(u, v))(b))(a)
+        return vmap(given)(take(a, places[0], axis=0), take(b, places[1], axis=0))
     known = _ALIASES.get(str(metric).lower(), str(metric).lower())
     if known not in METRICS:
         raise NumgradValueError(
             f"{name}: there is no metric {metric!r} with gradients; there are "
             f"{', '.join(METRICS)}, and functions of two vectors"
         )
-    taken = {"minkowski": ("p", "w"), "mahalanobis": ("VI",), "seuclidean": ("V",),
-             "jensenshannon": ()}.get(known, ("w",))  # fmt: skip
-    unknown = options.keys() - set(taken)
+    accepted = _OPTIONS.get(known, ("w",))
+    unknown = options.keys() - set(accepted)
     if unknown:
         raise NumgradTypeError(
-            f"{name}: metric {known!r} takes {', '.join(taken) or 'no options'}, got "
+            f"{name}: metric {known!r} takes {', '.join(accepted) or 'no options'}, got "
             f"{', '.join(sorted(unknown))}"
         )
-    options = {key: value for key, value in options.items() if value is not None}
-    if known == "seuclidean":
-        v = options.get("V")
-        options["V"] = np.var(rows(), axis=0, ddof=1) if v is None else operand(name, v)
-    if known == "mahalanobis":
-        vi = options.get("VI")
-        options["VI"] = inv(np.cov(matrix_transpose(rows()))) if vi is None else operand(name, vi)
-    if "w" in options:
-        options["w"] = weights(name, options["w"])
-    if "p" in options:
-        options["p"] = order(options["p"])
-    return partial(METRICS[known], **options)
-
-
-def _of_function(metric: Callable[..., Any], u: Any, v: Any) -> Any:
-    """A function of two vectors for all pairs."""
-    if len(u.shape) == 2:
-        return vmap(metric)(u, v)
-    return vmap(lambda a: vmap(lambda b: metric(a, b))(v[0]))(u[:, 0])
+    values = {key: value for key, value in options.items() if value is not None}
+    p = order(values.pop("p", 2.0)) if known == "minkowski" else None
+    if known in ("seuclidean", "mahalanobis") and not values:
+        rows = a if a is b else concat(a, b, axis=0)
+        if known == "seuclidean":
+            values["V"] = np.var(rows, axis=0, ddof=1)
+        else:
+            values["VI"] = inv(np.cov(matrix_transpose(rows)))
+    for key, value in values.items():
+        values[key] = weights(name, value) if key == "w" else operand(name, value)
+    if isinstance(p, Tensor):
+        values["p"], p = p, None
+    return _compiled(known, tuple(values), p)(a, b, *places, *values.values())
 
 
 def cdist(XA: Any, XB: Any, metric: Any = "euclidean", **kwargs: Any) -> Any:
@@ -106,8 +126,8 @@ def cdist(XA: Any, XB: Any, metric: Any = "euclidean", **kwargs: Any) -> Any:
 
     Notes
     -----
-    The gradient is 0 where points coincide. Many points are done in blocks of rows, whose
-    differences are computed again in the backward pass, so that no array of all of them is made.
+    The gradient is 0 where points coincide. Distances by name are compiled, and no array of the
+    differences of all pairs is made, neither here nor in the backward pass.
 
     Examples
     --------
@@ -121,17 +141,7 @@ def cdist(XA: Any, XB: Any, metric: Any = "euclidean", **kwargs: Any) -> Any:
         raise NumgradValueError(
             f"cdist: rows of shapes {tuple(a.shape)} and {tuple(b.shape)} must be of equal length"
         )
-    formula = _formula("cdist", metric, kwargs, lambda: concat(a, b, axis=0))
-
-    def block(rows: Any) -> Any:
-        return formula(rows[:, None, :], b[None, :, :])
-
-    if state.ground.deferred or callable(metric) or a.size * b.shape[0] <= _AT_ONCE:
-        return block(a)
-    step = max(1, _AT_ONCE // max(1, int(b.size)))
-    rows = [a[k : k + step] for k in range(0, int(a.shape[0]), step)]
-    again = any(isinstance(x, Tensor) and x.requires_grad for x in (a, b))
-    return concat([checkpoint(block, x) if again else block(x) for x in rows], axis=0)
+    return _distances("cdist", metric, kwargs, a, b)
 
 
 def pdist(X: Any, metric: Any = "euclidean", **kwargs: Any) -> Any:
@@ -163,11 +173,10 @@ def pdist(X: Any, metric: Any = "euclidean", **kwargs: Any) -> Any:
     tensor([3., 5., 4.])
     """
     x = _rows("pdist", X)
-    first, second = np.triu_indices(int(x.shape[0]), 1)
-    formula = _formula("pdist", metric, kwargs, lambda: x)
-    if not len(first):
+    places = np.triu_indices(int(x.shape[0]), 1)
+    if not len(places[0]):
         return np.sum(x[:0], axis=1)
-    return formula(take(x, first, axis=0), take(x, second, axis=0))
+    return _distances("pdist", metric, kwargs, x, x, places)
 
 
 def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:

@@ -14,9 +14,10 @@ count by place.
   made of elements of one keeps their labels; after a reduction, or sorted, there are none. Brackets
   take labels where those of a Series do. A Series is a container of one array (Note [Containers]):
   a transform hands its function an ``IndexedTensor`` for it, and gradients and results come out as
-  Series. Its methods are a Tensor's: ``std`` and ``var``, which would divide by another number, ask
-  for it. Frames, whose reductions are by column, are refused, except in products of matrices, which
-  match rows and columns, and where NumPy's functions take their numbers too.
+  Series, Jacobians of vectors and Hessians as DataFrames (ndarrays under ``ng.jit``). Its methods
+  are a Tensor's: ``std`` and ``var``, which would divide by another number, ask for it. Frames,
+  whose reductions are by column, are refused, except in products of matrices, which match rows and
+  columns, and where NumPy's functions take their numbers too.
 - polars' columns have no labels; its frames are refused as those of pandas.
 """
 
@@ -171,8 +172,19 @@ class SeriesLabels:
         return hash((SeriesLabels, len(self.index)))
 
     def around(self, data: Any) -> Any:
-        """A vector with these labels; what has another shape, as a Jacobian, as it is."""
-        if getattr(data, "shape", None) != (len(self.index),):
+        """A vector with these labels; of a Jacobian first the columns, then the rows.
+
+        What has another shape is left as it is.
+        """
+        if tree.container_of(type(data)) not in (None, SERIES):  # blocks by a nesting of inputs
+            return tree.map_leaves(self.around, data)
+        shape, count = getattr(data, "shape", ()), len(self.index)
+        if len(shape) == 2 and not isinstance(data, Tensor):
+            pandas = sys.modules["pandas"]
+            if isinstance(data, pandas.DataFrame):
+                return data.set_axis(self.index, axis=0) if shape[0] == count else data
+            return pandas.DataFrame(data, columns=self.index) if shape[1] == count else data
+        if shape != (count,):
             return data
         if isinstance(data, Tensor):
             if data._requires_grad and data._grad_fn is None:

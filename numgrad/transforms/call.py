@@ -534,7 +534,10 @@ def real_number(argnums: Argnums, value: Tensor) -> Tensor:
 
 
 def closed_over(
-    name: str, function: Callable[[Sequence[Tensor]], Sequence[Tensor]], own: Sequence[Tensor]
+    name: str,
+    function: Callable[[Sequence[Tensor]], Sequence[Tensor]],
+    own: Sequence[Tensor],
+    remedy: str = "pass the Tensor in args",
 ) -> list[Tensor]:
     """Tensors with the places of what ``function`` closes over: Note [Closures].
 
@@ -551,7 +554,7 @@ def closed_over(
             how = "forward mode follows" if type(out) is Tensor else "vmap maps over"
             raise NumgradRuntimeError(
                 f"{name}: the function closes over a Tensor that {how}, and a solver calls it "
-                "outside of that; pass the Tensor in args"
+                f"outside of that; {remedy}"
             )
     roots = [y for y in outputs if y.requires_grad]
     if not roots:

@@ -11,7 +11,7 @@ from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.core.foreign import refuse_mask
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.core.tree import Nesting, align, map_leaves, unflatten
+from numgrad.core.tree import Nesting, align, container_of, is_labelled, map_leaves, unflatten
 from numgrad.core.wrappers import recorded_wrapper, wrapper
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.tensors.tensor import Tensor
@@ -299,7 +299,9 @@ def _vector(
         return [None] * len(like)
     parts: list[Any] = []
     where = align(structure, vector, parts, "v")
-    if where is not None:
+    if where is not None and is_labelled(structure) and container_of(type(vector)) is None:
+        parts = [vector]  # its numbers by place
+    elif where is not None:
         raise NumgradValueError(
             f"{name}: {what} (here v) is at {where} nested otherwise than what it belongs to; give "
             f"{_outline(structure, like)}"

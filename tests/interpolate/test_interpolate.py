@@ -211,6 +211,23 @@ def test_one_axis_by_kind(kind):
         same(I.interp1d([1.0], [2.0], **one)([0, 1, 2]), S.interp1d([1.0], [2.0], **one)([0, 1, 2]))
 
 
+def test_integrals_of_coefficients_that_a_compiled_function_is_given():
+    def area(c, a, b):
+        return I.PPoly(c, X).integrate(a, b)
+
+    c = RNG.normal(size=(3, 6))
+    true = S.PPoly(c, X).integrate(0.5, 4.5)
+    np.testing.assert_allclose(ng.jit(area)(c, 0.5, 4.5), true, rtol=1e-12)
+    units = [S.PPoly(e.reshape(3, 6), X).integrate(0.5, 4.5) for e in np.eye(18)]
+    gradients = ng.jit(ng.grad(area, (0, 1, 2)))(c, 0.5, 4.5)
+    np.testing.assert_allclose(gradients[0].ravel(), units, rtol=1e-12, atol=1e-14)
+    ends = [-S.PPoly(c, X)(0.5), S.PPoly(c, X)(4.5)]
+    np.testing.assert_allclose(gradients[1:], ends, rtol=1e-12)
+    spline = I.CubicSpline(X, Y[:, 0])
+    compiled = ng.jit(lambda p, b: p.integrate(0.5, b))  # a polynomial as an argument
+    np.testing.assert_allclose(compiled(spline, 4.5), spline.integrate(0.5, 4.5), rtol=1e-12)
+
+
 # ---------------------------------------------------------------------------------------- gradients
 
 

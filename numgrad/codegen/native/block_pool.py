@@ -29,6 +29,7 @@ block in use; ``MADV_FREE`` instead of sweeps takes 4 of the 9 ms in pages of 4 
 """
 
 import ctypes
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
@@ -359,7 +360,7 @@ def _loaded() -> BlockPool:
 
     from numgrad.codegen.native import machine
 
-    addresses = machine.load_shared("pool", pool_text(machine.is_linux()))
+    addresses = machine.load_shared("pool", _text(machine.is_linux()))
     for name in _OWNED:
         binding.add_symbol(f"numgrad_{name}", addresses[name])
     whole, place = ctypes.c_int64, ctypes.c_void_p
@@ -373,7 +374,14 @@ def _loaded() -> BlockPool:
     return pool
 
 
-def pool_text(linux: bool) -> str:
+def exported_pool(linux: bool) -> str:
+    """The pool of an exported library, which keeps nothing, since nobody sweeps it."""
+    return re.sub(
+        r"@(\w+_blocks?|block_counts|allocate|grow|release)\b", r"@numgrad_\1", _text(linux)
+    )
+
+
+def _text(linux: bool) -> str:
     """The pool's LLVM IR."""
     text = _POOL.format(
         slots=_SLOTS, rounded=_ROUNDED, round_up=_ROUNDED - 1, ever=(1 << 63) - 1, head=24 + 63,

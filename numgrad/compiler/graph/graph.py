@@ -464,6 +464,10 @@ class BodyPrimitive:
         """
         return None
 
+    def native(self, call: Any) -> None:
+        """Write what a node does as machine code, by methods of a ``native.loops.LoopCall``."""
+        raise NotImplementedError
+
     @classmethod
     def declare(cls, **options: Any) -> Callable[[Callable[..., Any]], BodyOperation]:
         """Declare the operation that a function runs, with these rules."""

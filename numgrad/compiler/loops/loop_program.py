@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,6 +90,8 @@ class LoopProgram:
     ----------
     opaque
         The operations for which there is no kernel.
+    depends
+        Whether there may be one where lengths are known.
     fails
         Whether its kernel ends where a step must not go on.
     source
@@ -109,7 +111,7 @@ class LoopProgram:
     def __init__(self, body: LoopBody, lengths: dict[int, int] | None = None) -> None:
         self.body, self.lengths = body, lengths
         self.opaque: list[TracedNode] = []
-        self._warned = self.fails = False
+        self._warned = self.fails = self.depends = False
         graph = body.graph
         self.graph = extract(graph, graph.inputs, graph.outputs)
         self._sizes: dict[Any, KnownSizes] = {}
@@ -129,7 +131,7 @@ class LoopProgram:
         results = stored_as([expansion.of[v] for v in self.graph.outputs])
         if expansion.opaque:
             self.opaque = expansion.opaque
-            self._depends = all(find_lowering(node) for node in expansion.opaque)
+            self.depends = all(find_lowering(node) for node in expansion.opaque)
             return None
         terms, check = expansion.terms, None
         for condition in terms.checks:
@@ -197,7 +199,7 @@ class LoopProgram:
         Note [Places of a carry] in ``nests.loop`` says which.
         """
         c = self.body.carries
-        more, shared = self._rows()
+        more, shared = self.rows_shared()
         results = []
         for k, (shape, dtype) in enumerate(shapes):
             rows = (length + more.get(k, 0),) if k >= c else ()
@@ -208,7 +210,7 @@ class LoopProgram:
             results[k] = whole[row][first : first + length]
         return results
 
-    def _rows(self) -> tuple[dict[int, int], dict[int, tuple[int, int]]]:
+    def rows_shared(self) -> tuple[dict[int, int], dict[int, tuple[int, int]]]:
         """How many rows more results have in which others lie, and where all of these are.
 
         As in ``shared`` of the kernel: the result in whose rows one lies, and how many steps
@@ -224,13 +226,26 @@ class LoopProgram:
         self, key: Any, operands: list[np.ndarray], known: dict[int, int]
     ) -> LoopProgram | None:
         """The kernel for operands of these shapes, if there is none for all."""
-        if self.written is not None or self.lengths is not None or not self._depends:
+        if self.written is not None or self.lengths is not None or not self.depends:
             return None
         fixed = self._fixed.get(key)
         if fixed is None and len(self._fixed) < _MOST_FIXED:
             lengths = known | self._lengths(operands)
             fixed = self._fixed[key] = LoopProgram(self.body, lengths)
         return None if fixed is None or fixed.written is None else fixed
+
+    def of_lengths(self, lengths: Mapping[int, int]) -> LoopProgram:
+        """The program, or one for axes of these lengths if a step is a kernel for these alone."""
+        if self.written is not None or self.lengths is not None or not self.depends:
+            return self
+        fixed = LoopProgram(self.body, dict(lengths))
+        return self if fixed.written is None else fixed
+
+    def source_for(self, lengths: Mapping[int, int]) -> str:
+        """The text of the kernel for axes of these lengths, of which some may be missing."""
+        assert self.written is not None
+        short = [k for k in self._short if 0 < lengths.get(k, 0) <= _SHORT]
+        return self.written.source_for({f"n{k}": lengths[k] for k in short})
 
     def _natively(
         self, operands: list[np.ndarray], results: list[np.ndarray], length: int, reverse: bool,
@@ -379,7 +394,7 @@ class LoopProgram:
     def _allocations(self, reverse: bool) -> list[str]:
         """Lines that allocate results, as ``_allocate`` does."""
         sizes, lines = self.graph.sizes, []
-        rows, shared = self._rows()
+        rows, shared = self.rows_shared()
         for k, v in enumerate(self.graph.outputs):
             lengths = [sizes.text(n, "n{}".format) for n in v.shape]
             if k >= self.body.carries:

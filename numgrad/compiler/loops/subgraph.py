@@ -136,6 +136,10 @@ class SubgraphPrimitive(BodyPrimitive):
 
         return chosen
 
+    def native(self, call: Any) -> None:
+        """A call of the function of the part that is chosen."""
+        call.branches(call.node.params["parts"])
+
 
 @SubgraphPrimitive.declare(outputs=True, materializes=False)
 def subgraph(*inputs, parts, lengths=()):

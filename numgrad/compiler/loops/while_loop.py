@@ -135,6 +135,10 @@ class While(BodyPrimitive):
         """One call of its kernel, and others where that does not end the loop."""
         return node.params["body"].program(WhileProgram).direct(node, sizes, general)
 
+    def native(self, call: Any) -> None:
+        """A call of its kernel, or of the function of a step until the last."""
+        call.until(call.node.params["body"].program(WhileProgram))
+
 
 @While.declare(outputs=True, materializes=False)
 def while_loop(*inputs, body, lengths=()):
@@ -269,6 +273,19 @@ class AdaptiveLength(BodyPrimitive):
         count = bind(op, tuple(inputs), {**params, "body": loop, "lengths": lengths})
         return OPS["broadcast_to"](count, (size,))
 
+    def native(self, call: Any) -> None:
+        """The loop without what it collects."""
+        body: LoopBody = call.node.params["body"]
+
+        def make() -> tuple[Any, list[Any]]:
+            c = body.carries
+            used = [k < c for k in range(len(body.graph.outputs))]
+            return body.trimmed(used) or (body, range(len(body.graph.inputs)), ()), []
+
+        (alone, inputs, _), _ = body.derived("carries", make)
+        call.select(inputs)
+        call.until(alone.program(WhileProgram))
+
 
 class AdaptiveRows(BodyPrimitive):
     """The rules of ``adaptive_rows``; ``replayed_loop`` has the derivatives."""
@@ -293,6 +310,11 @@ class AdaptiveRows(BodyPrimitive):
         lengths = loop.lengths(body.by_axis(params["lengths"]))
         rows = bind(op, tuple(inputs), {**params, "body": loop, "lengths": lengths})
         return tuple([OPS["moveaxis"](x, 0, 1) for x in rows])
+
+    def native(self, call: Any) -> None:
+        """The loop once more, with rows for as many steps as it made."""
+        params = call.node.params
+        call.rows(params["body"].program(AdaptiveLoopProgram), params["length"])
 
 
 @AdaptiveLength.declare()

@@ -2,39 +2,38 @@
 
 Note [Native programs]
 ----------------------
-A program without segments is one kernel; what its Python function does around that, lengths,
-copies, constants, is written as a C entry (Note [C entries] in ``codegen.c_entry``). The results
-of the function are copies, so that none of them is an argument, or a view of another result.
-Captured arrays are copied too: they are what they were when the function was made.
+What the Python function of a program does around its kernels, loops and branches is written as a
+C entry (Notes [C entries] in ``codegen.c_entry``, [Steps in machine code] in ``steps``). The
+results of the function are copies, so that none of them is an argument, or a view of another
+result. Captured arrays are copied too: they are what they were when the function was made.
 """
 
 from __future__ import annotations
 
 import functools
 import keyword
-import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from numgrad.codegen.c_entry import STATUS, CArgument, EntryWriter, load_entry, number_parts
-from numgrad.codegen.compile import Kernel
-from numgrad.codegen.dtypes import BOOL, INT64
+from numgrad.codegen.c_entry import CArgument, EntryWriter, data_constant, load_entry, number_parts
+from numgrad.codegen.dtypes import INT64
+from numgrad.codegen.native import objects
 from numgrad.codegen.native.ir import Unsupported
-from numgrad.codegen.nests.polynomial import Length, constant, evaluate
-from numgrad.codegen.nests.terms import BUFFER, CONSTANT, SCALAR, SIZE, Term, count
+from numgrad.codegen.nests.polynomial import Length, atoms_of, constant, text_of
+from numgrad.codegen.nests.terms import Term
 from numgrad.compiler.call.signature import Result
+from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.sizes import terms_of
+from numgrad.compiler.native.names import user_name
+from numgrad.compiler.native.steps import NativeSteps, ProgramWriter
 from numgrad.compiler.run.program import KernelProgram, stored_as
 from numgrad.compiler.run.specialise import Specialisation
-from numgrad.compiler.run.steps import KernelStep, Segment
 from numgrad.core.tree import map_leaves, paths
-from numgrad.errors import NumgradNotImplementedError, NumgradValueError
-
-_HOLDS = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, ">=": operator.ge}
+from numgrad.errors import NumgradNotImplementedError
 
 _LASTING: list[np.ndarray] = []
 """Arrays that machine code reads, which stays as long as the process."""
@@ -72,27 +71,13 @@ def _copied(leaf: Any) -> Any:
     return leaf if array is None or getattr(array, "immutable", False) else leaf.copy()
 
 
-@dataclass(frozen=True)
-class Port:
-    """An input or output of a native function.
-
-    Attributes
-    ----------
-    path
-        How a reader of the Python function would write it.
-    shape
-        Lengths of its axes; None for a number.
-    """
+class PortTerms(NamedTuple):
+    """An input or output; ``shape`` is None for a number."""
 
     name: str
     path: str
     dtype: np.dtype
     shape: tuple[Length, ...] | None
-
-    @property
-    def size(self) -> Length:
-        """The number of elements."""
-        return count(self.shape or ())
 
 
 class Returned(NamedTuple):
@@ -147,16 +132,24 @@ class NativeProgram:
         assert isinstance(program, KernelProgram)
         self.program, self.graph, self.sizes = program, program.graph, program.graph.sizes
         self._check()
-        self.inputs: list[Port] = []
+        self.inputs: list[PortTerms] = []
         self.arguments: list[CArgument] = []
         self.axes: dict[int, tuple[int, int]] = {}
         self.lengths: dict[int, int] = {}
+        self.captured: dict[str, np.ndarray] = {}
+        """Copies of captured arrays by their names in the entry."""
         self._sources: list[Any] = []
         """For each input of the graph its address, or the parts of a number."""
         texts = self._read_inputs(arrays, fixed)
         self.writer = EntryWriter(texts)
+        steps = NativeSteps(self._refused)
+        self.module = steps.module
         relations = [] if fixed else self.sizes.relations()
-        self.relations = [(r.sign, r.left, r.right) for r in relations]
+        self.relations = [
+            (r.sign, r.left, r.right)
+            for r in relations  # lengths that are found while it runs suit any number
+            if {a[1] for a in atoms_of(r.left) | atoms_of(r.right)} <= texts.keys()
+        ]
         # axes of 0 or 1 elements, which broadcast, are traced by themselves
         self.relations += [(">=", (((("axis", k),), 1),), constant(2)) for k in self.axes]
         self.returned = [self._returned(result) for result in self.layout.results]
@@ -166,20 +159,12 @@ class NativeProgram:
         ]
         for relation in self.relations:
             self.writer.require(*relation)
-        self._write()
-        self.address = self._load()
+        self._write(steps)
 
     # ---------------------------------------------------------------------------- what is refused
 
     def _check(self) -> None:
         layout = self.layout
-        for step in self.program.steps:
-            if isinstance(step, Segment):
-                where = f", {step.node.line}" if step.node.line else ""
-                self._refuse(
-                    f"{step.node.name} runs outside of its kernel{where}; leave it to the caller, "
-                    "or write it with operations that report() shows in loops"
-                )
         if layout.writes or layout.touched or layout.gradients:
             self._refuse("it writes to its arguments or to what is around it; return what it wrote")
         if any(r.views is not None for r in layout.results):
@@ -187,6 +172,14 @@ class NativeProgram:
 
     def _refuse(self, reason: str) -> NoReturn:
         raise NumgradNotImplementedError(f"native: {self.name} cannot leave Python: {reason}")
+
+    def _refused(self, node: TracedNode | None, reason: str) -> NumgradNotImplementedError:
+        """The error of an operation that has no form in machine code."""
+        where = f" at {node.line}" if node is not None and node.line else ""
+        what = "its kernel" if node is None else user_name(node)
+        return NumgradNotImplementedError(
+            f"native: {self.name} cannot leave Python: {what}{where} {reason}"
+        )
 
     # ---------------------------------------------------------------------------------- arguments
 
@@ -215,12 +208,13 @@ class NativeProgram:
                     continue
                 self.lengths[symbol] = array.shape[axis]
                 self.axes[symbol] = number, axis
-                new.append((symbol, f"{name}_length{axis}" if len(shape) > 1 else f"{name}_length"))
+                stem = f"{name}_length{axis}" if len(shape) > 1 else f"{name}_length"
+                new.append((symbol, identifier(stem, used)))
             if not given:
                 self._sources.append(self._constant(array, bool(shape)))
                 continue
             is_array = bool(shape)
-            port = Port(name, entry.name, value.dtype, tuple(shape) if is_array else None)
+            port = PortTerms(name, entry.name, value.dtype, tuple(shape) if is_array else None)
             self.inputs.append(port)
             argument = CArgument(name, value.dtype, "array" if is_array else "number", len(shape))
             self.arguments.append(argument)
@@ -231,19 +225,21 @@ class NativeProgram:
         return texts
 
     def _constant(self, array: np.ndarray, is_array: bool) -> Any:
-        """The address of a copy of a captured array, or a captured number."""
+        """The name of a copy of a captured array, or a captured number."""
         if not is_array:
             return number_parts(array[()], array.dtype)
-        return f"inttoptr (i64 {lasting(array)} to ptr)"
+        name = f"@captured.{len(self.captured)}"
+        self.captured[name] = np.array(array, order="C")
+        return name
 
-    def _ports(self) -> Iterator[Port]:
+    def _ports(self) -> Iterator[PortTerms]:
         """The results that are numbers or arrays."""
         used = {argument.name for argument in self.arguments}
         listed = paths(self.layout.nesting, "result")
         for path, returned in zip(listed, self.returned, strict=True):
             if returned is not None:
                 term = returned.term
-                yield Port(identifier(path, used), path, term.dtype, tuple(term.shape) or None)
+                yield PortTerms(identifier(path, used), path, term.dtype, tuple(term.shape) or None)
 
     def _returned(self, result: Result) -> Returned | None:
         """What a result is; None if that is a constant such as None or a string."""
@@ -264,93 +260,71 @@ class NativeProgram:
 
     # --------------------------------------------------------------------------------- the entry
 
-    def _write(self) -> None:
-        """Write the call of the kernel, and what is stored besides."""
-        writer = self.writer
-        places: dict[int, str] = {}
-        later: list[tuple[Term, Port]] = []
+    def _write(self, steps: NativeSteps) -> None:
+        """Write the entry: the steps, and what is stored besides."""
         stored = [r.stored for r in self.returned if r is not None]
-        for port, term in zip(self.outputs, stored, strict=True):
-            if term.op in (BUFFER, SCALAR, CONSTANT, SIZE) or term.number in places:
-                later.append((term, port))
-            else:
-                places[term.number] = f"%{port.name}"
-        self.step = next((s for s in self.program.steps if isinstance(s, KernelStep)), None)
-        if self.step is not None:
-            self._call(self.step, places)
-        for term, port in later:
-            target = f"%{port.name}"
-            if term.op == SIZE:
-                writer.store([("i64", writer.length(term.detail))], target)
-            elif term.op == CONSTANT:
-                writer.store(
-                    number_parts(np.asarray(term.detail, term.dtype)[()], term.dtype), target
-                )
-            elif term.op == SCALAR:
-                writer.store(self._sources[term.detail], target)
-            else:
-                source = self._sources[term.detail] if term.op == BUFFER else places[term.number]
-                writer.copy(target, source, port.size, port.dtype)
+        results = [(term, f"%{port.name}") for port, term in zip(self.outputs, stored, strict=True)]
+        ProgramWriter(steps, self.program, self.writer, self._sources).write(results)
+        parameters = [p for argument in self.arguments for p in argument.parameters()]
+        self.module.texts.append(self.writer.text(parameters, "native"))
 
-    def _call(self, step: KernelStep, places: dict[int, str]) -> None:
-        writer, written = self.writer, step.written
-        checks = []
-        for term in written.results:
-            if term.number not in places:  # whether an operation refuses its operands
-                assert term.dtype == BOOL
-                assert not term.shape
-                places[term.number] = writer.let("alloca i64")
-                checks.append(places[term.number])
-        slots: list[tuple[str, str]] = []
-        for term in (*written.arrays, *written.results):
-            source = places[term.number] if term.number in places else self._sources[term.detail]
-            slots.append(("ptr", source))
-            slots += [("i64", writer.length(n)) for n in term.shape or (constant(1),)]
-        for term in written.scalars:
-            slots += self._sources[term.detail]
-        slots += [("i64", writer.lengths[int(name[1:])]) for name in written.lengths]
-        writer.call(slots)
-        for place in checks:
-            failed = writer.let(f"load i8, ptr {place}")
-            writer.leave_unless(writer.let(f"icmp eq i8 {failed}, 0"), 3)
-
-    def _load(self) -> int:
-        text = self.writer.text(self.arguments)
-        if self.step is None:
-            return load_entry(text)
-        written = self.step.written
-        source, emitter = written.source(parallel=False), written.emitter
-        kernel = Kernel(self.step.name, source, written.signature(), False, True, emitter.namespace)
+    def _text(self) -> str:
+        """The entry with its kernels, for the CPU that code is made for."""
         try:
-            return load_entry(text, kernel, emitter.externals)
+            return self.module.text()
         except Unsupported as reason:
             self._refuse(str(reason))
 
-    # ------------------------------------------------------------------------------------ lengths
+    @cached_property
+    def address(self) -> int:
+        """Where the entry is, once it is loaded."""
+        text = self._text()
+        for name, array in self.captured.items():
+            text = re.sub(rf"{name}\b", f"inttoptr (i64 {lasting(array)} to ptr)", text)
+        return load_entry(text, self.module.externals)
 
-    def check(self, arrays: Sequence[Any], lengths: dict[int, int]) -> None:
-        """Raise if inputs have other shapes than those that the entry was written for."""
-        for port, array in zip(self.inputs, arrays, strict=True):
-            expected = self.shape(port, lengths)
-            if array.shape != expected:
-                raise NumgradValueError(
-                    f"{self.name}: {port.path} has shape {array.shape}, expected {expected}"
-                )
-        for sign, left, right in self.relations:
-            a, b = evaluate(left, lengths), evaluate(right, lengths)
-            if not _HOLDS[sign](a, b):
-                raise NumgradValueError(
-                    f"{self.name}: {STATUS[1]}; a length of {a} is not {sign} {b}"
-                )
+    def modules(self, symbol: str) -> list[str]:
+        """LLVM's language of the entry, under a name, and of all that it calls."""
+        text = self._text().replace("@native(", f"@{symbol}(")
+        constants = [data_constant(name, array) for name, array in self.captured.items()]
+        return ["".join([text, *constants]), *objects.external_modules(self.module.externals)]
 
-    def shape(self, port: Port, lengths: dict[int, int]) -> tuple[int, ...]:
-        """The shape of an input or output."""
-        return tuple([evaluate(n, lengths) for n in port.shape or ()])
+    # -------------------------------------------------------------------------------- description
 
     @property
-    def is_fixed(self) -> bool:
-        """Whether no length is an argument."""
-        return not self.axes
+    def about(self) -> dict[str, Any]:
+        """The signature, as ``ExportedFunction`` reads it."""
+        names = {k: text.removeprefix("%") for k, text in self.writer.lengths.items()}
+
+        def text(terms: Length) -> str:
+            return text_of(terms, names.__getitem__)
+
+        def listed(ports: Sequence[PortTerms]) -> list[dict[str, Any]]:
+            return [
+                {
+                    "name": p.name,
+                    "path": p.path,
+                    "dtype": p.dtype.name,
+                    "shape": None if p.shape is None else list(map(text, p.shape)),
+                }
+                for p in ports
+            ]
+
+        outputs = listed(self.outputs)
+        weak = [r.weak for r in self.returned if r is not None]
+        for output, python in zip(outputs, weak, strict=True):
+            output["python"] = python
+        return {
+            "name": self.name,
+            "arguments": [
+                {"name": a.name, "dtype": a.dtype.name, "role": a.role, "rank": a.rank}
+                for a in self.arguments
+            ],
+            "inputs": listed(self.inputs),
+            "outputs": outputs,
+            "lengths": {names[k]: list(place) for k, place in self.axes.items()},
+            "relations": [[text(left), sign, text(right)] for sign, left, right in self.relations],
+        }
 
 
 def identifier(path: str, used: set[str]) -> str:

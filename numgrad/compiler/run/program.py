@@ -77,6 +77,8 @@ class KernelProgram:
         Kernels and segments in order.
     shell
         The source of the function around them.
+    checked
+        Numbers of the results of kernels that must be false.
     run
         Takes the inputs of the graph (C-contiguous ndarrays, numbers); returns its outputs and what
         is to be written to inputs.
@@ -179,6 +181,7 @@ class KernelProgram:
         roots = stored_as(results)
         effects = [expansion.of[v] for node in expansion.opaque for v in node.outputs]
         checks = self._checks()
+        self.checked = {t.number for t in checks.values()}
         effects += checks.values()
         self._flat: set[int] = set()  # numbers that segments return as arrays of one element
         self._joined = self._joins(roots)

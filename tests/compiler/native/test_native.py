@@ -189,18 +189,6 @@ def test_threads_share_it() -> None:
         np.testing.assert_allclose(gradient, np.full(3, np.cos(t) * t + np.sin(t)))
 
 
-@pytest.mark.parametrize(
-    ("function", "arguments", "message"),
-    [
-        (lambda x: ng.scan(lambda c, _: (c * 0.9, c), x, None, 5)[0], (X[0],), "scan runs outside"),
-        (np.linalg.eigvalsh, (np.eye(3),), "runs outside of its kernel"),
-    ],
-)
-def test_what_needs_python_is_refused(function: Any, arguments: Any, message: str) -> None:
-    with pytest.raises(ng.NumgradNotImplementedError, match=message):
-        ng.jit(function).native(*(a.copy() for a in arguments))
-
-
 def test_wrong_arguments() -> None:
     fast = ng.jit(lambda x: x * 2)
     native = fast.native(X[0])
