@@ -88,15 +88,35 @@ def _standin(x: Tensor) -> Tensor:
     return Tensor(numbers, x.dtype.kind in "fc")
 
 
-class Solution(Function):
-    """The parts of a solution; inputs are those of the equation, and what it closes over."""
+class SolverFunction(Function):
+    """An operation that a solver computes, in ``run_forward``, of one example after the other."""
 
     own_rule = False
 
     @staticmethod
     def forward(*args: Any) -> Any:
-        """Solve; ``ctx`` is given by ``run_forward``."""
+        """Not called; ``run_forward`` is."""
         raise NotImplementedError
+
+    @classmethod
+    def vmap_rule(cls) -> Any:
+        """``in_turn``, as solvers take one example at a time."""
+        return cls.in_turn
+
+    @classmethod
+    def in_turn(cls, info: Any, in_dims: tuple, *args: Any) -> tuple[Any, Any]:
+        """One example after the other."""
+        rows = [
+            cls.apply(*[a if d is None else a[k] for a, d in zip(args, in_dims, strict=True)])
+            for k in range(info.batch_size)
+        ]
+        if isinstance(rows[0], tuple):
+            return tuple([OPS["stack"](column) for column in zip(*rows, strict=True)]), 0
+        return OPS["stack"](rows), 0
+
+
+class Solution(SolverFunction):
+    """The parts of a solution; inputs are those of the equation, and what it closes over."""
 
     @classmethod
     def run_forward(cls, ctx: Any, args: tuple, keywords: dict[str, Any]) -> Any:
@@ -115,20 +135,6 @@ class Solution(Function):
         ctx.save_for_backward(*tensors, *inputs)
         ctx.save_for_forward(*tensors, *inputs)
         return tensors
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple, *args: Any) -> tuple[Any, Any]:
-        """One example after the other."""
-        rows = [
-            Solution.apply(*[a if d is None else a[k] for a, d in zip(args, in_dims, strict=True)])
-            for k in range(info.batch_size)
-        ]
-        return tuple([OPS["stack"](column) for column in zip(*rows, strict=True)]), 0
-
-    @classmethod
-    def vmap_rule(cls) -> Any:
-        """``vmap``, as solvers take one example at a time."""
-        return cls.vmap
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:

@@ -20,7 +20,6 @@ from scipy import integrate
 
 from numgrad.autograd.engine.backward import dense_grad
 from numgrad.autograd.forward_ad import has_tangent
-from numgrad.autograd.function import Function
 from numgrad.autograd.modes import enable_grad, no_grad
 from numgrad.core.foreign import refuse_mask
 from numgrad.core.interpreter import state
@@ -33,7 +32,7 @@ from numgrad.errors import (
     NumgradValueError,
     warn,
 )
-from numgrad.implicit.solution import Gate, Gated
+from numgrad.implicit.solution import Gate, Gated, SolverFunction
 from numgrad.operations.shape import as_index, as_operand
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.call import closed_over
@@ -608,25 +607,18 @@ class Integral:
         return [None for other in self.others if other is None]
 
 
-class Quad(Function):
+class Quad(SolverFunction):
     """An integral on the tape: Note [Derivatives of integrals]."""
 
-    own_rule = False
-
-    @staticmethod
-    def forward(integral: Integral, errors: list[float], *inputs: Tensor) -> Tensor:
+    @classmethod
+    def run_forward(cls, ctx: Any, args: tuple, keywords: dict[str, Any]) -> Tensor:
         """Integrate."""
-        a, b, *tensors = inputs
-        value, error = integral.solved(a, b, integral.own(tensors))
+        ctx.integral, errors, a, b, *tensors = args
+        value, error = ctx.integral.solved(a, b, ctx.integral.own(tensors))
         errors.append(error)
+        ctx.save_for_backward(a, b, *tensors)
+        ctx.save_for_forward(a, b, *tensors)
         return _tensor(value)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
-        """Keep what is differentiated by."""
-        ctx.integral, _, *tensors = inputs
-        ctx.save_for_backward(*tensors)
-        ctx.save_for_forward(*tensors)
 
     @staticmethod
     def backward(ctx: Any, w: Tensor) -> Any:
@@ -670,15 +662,6 @@ class Quad(Function):
             if tangent is not None and np.isfinite(end.detach().numpy()):
                 total = total + sign * tangent * integral.at(end, parameters)
         return total
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple, *args: Any) -> tuple[Any, Any]:
-        """One example after the other."""
-        values = []
-        for k in range(info.batch_size):
-            each = zip(args, in_dims, strict=True)
-            values.append(Quad.apply(*(x if axis is None else x[k] for x, axis in each)))
-        return OPS["stack"](values), 0
 
 
 def _quadpack(

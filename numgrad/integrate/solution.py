@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.function import Function
 from numgrad.autograd.modes import enable_grad
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradValueError
+from numgrad.implicit.solution import SolverFunction
 from numgrad.integrate.system import OdeSystem, Slopes, slopes_jvp
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.linearization import Linearization, filled
@@ -309,26 +309,8 @@ class InitialValueProblem:
         return list(inputs[3 : len(inputs) - len(self.system.closed_over)])
 
 
-def _in_turn(function: type[Function], info: Any, in_dims: tuple, args: tuple) -> tuple[Any, Any]:
-    """A batch, one example after the other."""
-    results = [
-        function.apply(*[a if d is None else a[k] for a, d in zip(args, in_dims, strict=True)])
-        for k in range(info.batch_size)
-    ]
-    if isinstance(results[0], tuple):
-        return tuple(OPS["stack"](column) for column in zip(*results, strict=True)), 0
-    return OPS["stack"](results), 0
-
-
-class SolveIvp(Function):
+class SolveIvp(SolverFunction):
     """States at given times, of shape (times, state)."""
-
-    own_rule = False
-
-    @staticmethod
-    def forward(problem: InitialValueProblem, *inputs: Any) -> Any:
-        """Solve; ``ctx`` is given by ``setup_context``."""
-        raise NotImplementedError
 
     @classmethod
     def run_forward(cls, ctx: Any, args: tuple, keywords: dict[str, Any]) -> Any:
@@ -340,16 +322,6 @@ class SolveIvp(Function):
         ctx.save_for_backward(*inputs)
         ctx.save_for_forward(*inputs)
         return ctx.run.at(inputs[1]._array)
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple, *args: Any) -> tuple[Any, Any]:
-        """One example after the other."""
-        return _in_turn(SolveIvp, info, in_dims, args)
-
-    @classmethod
-    def vmap_rule(cls) -> Any:
-        """``vmap``, as solvers take one example at a time."""
-        return cls.vmap
 
     @staticmethod
     def backward(ctx: Any, w: Any) -> Any:
@@ -365,15 +337,8 @@ class SolveIvp(Function):
         return along(ctx.problem, ctx.saved_tensors, tangents)
 
 
-class PullSolution(Function):
+class PullSolution(SolverFunction):
     """Gradients by those inputs that are followed."""
-
-    own_rule = False
-
-    @staticmethod
-    def forward(*args: Any) -> Any:
-        """Compute them; ``ctx`` is given by ``setup_context``."""
-        raise NotImplementedError
 
     @classmethod
     def run_forward(cls, ctx: Any, args: tuple, keywords: dict[str, Any]) -> Any:
@@ -390,15 +355,9 @@ class PullSolution(Function):
         if followed[0]:
             products.append(-_product(by_y0, run.slopes.value(float(t0), y0)))
         if followed[1]:
-            states = run.at(times)
-            products.append(
-                np.array(
-                    [
-                        _product(each, run.slopes.value(float(t), y))
-                        for each, t, y in zip(weights, times, states, strict=True)
-                    ]
-                )
-            )
+            points = zip(weights, times, run.at(times), strict=True)
+            by_times = [_product(each, run.slopes.value(float(t), y)) for each, t, y in points]
+            products.append(np.array(by_times))
         if followed[2]:
             products.append(_fitted(by_y0, y0.shape, y0.dtype))
         start = 0
@@ -407,16 +366,6 @@ class PullSolution(Function):
             products.append(_fitted(chunk, t.shape, t.dtype))
             start += t.size
         return tuple(products)
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple, *args: Any) -> tuple[Any, Any]:
-        """One example after the other."""
-        return _in_turn(PullSolution, info, in_dims, args)
-
-    @classmethod
-    def vmap_rule(cls) -> Any:
-        """``vmap``, as solvers take one example at a time."""
-        return cls.vmap
 
     @staticmethod
     def backward(ctx: Any, *u: Any) -> Any:

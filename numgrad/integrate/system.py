@@ -1,6 +1,7 @@
 """A system of differential equations on the leaves of its state and arguments, and derivatives."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from math import prod
 from typing import Any
 
@@ -30,6 +31,58 @@ def _is_number(x: Any) -> bool:
     if isinstance(x, Tensor):
         return x.ndim == 0
     return isinstance(x, int | float | complex | np.generic | np.ndarray) and np.ndim(x) == 0
+
+
+def _lifted(name: str, what: str, x: Any) -> Tensor:
+    """A leaf as a Tensor; ``what`` says where it comes from, as in "y0 is"."""
+    if isinstance(x, Tensor):
+        return x
+    refuse_mask(name, x)
+    if not isinstance(x, AbstractLength) and np.asarray(x).dtype.kind not in "biufc":
+        raise NumgradTypeError(f"{name}: {what} a {type(x).__name__}; give arrays or numbers")
+    return Tensor(state.ground.lift(x))
+
+
+def state_leaves(name: str, y0: Any) -> tuple[Nesting, list[Tensor]]:
+    """The nesting of a first state, and its leaves; a list of numbers is a vector."""
+    if type(y0) in (list, tuple) and y0 and all(map(_is_number, y0)):
+        y0 = OPS["stack"]([_lifted(name, "y0 holds", x) for x in y0])
+    leaves: list[Any] = []
+    nesting = flatten(y0, leaves)
+    where = paths(nesting, "y0")
+    return nesting, [_lifted(name, f"{path} is", x) for path, x in zip(where, leaves, strict=True)]
+
+
+def derivative_leaves(
+    name: str, out: Any, nesting: Nesting, shapes: Sequence[tuple], dtypes: Sequence[np.dtype]
+) -> list[Tensor]:
+    """What a right-hand side returned, as leaves that belong to those of the state."""
+    if nesting is None and isinstance(out, list | tuple) and out:
+        out = OPS["stack"]([_lifted(name, "the function returned", x) for x in out])
+    leaves: list[Any] = []
+    where = align(nesting, out, leaves, "y")
+    if where is not None:
+        raise NumgradValueError(
+            f"{name}: the function returned a {type(out).__name__} that is at {where} nested "
+            "otherwise than y0; return the derivative of each part, nested as y0"
+        )
+    slopes = []
+    for k, (leaf, shape, dtype) in enumerate(zip(leaves, shapes, dtypes, strict=True)):
+        slope = _lifted(name, "the function returned", leaf)
+        if tuple(slope.shape) != tuple(shape):
+            raise NumgradValueError(
+                f"{name}: the function returned shape {tuple(slope.shape)} for "
+                f"{list(paths(nesting, 'y'))[k]} of shape {tuple(shape)}; return the derivative of "
+                "each element"
+            )
+        if slope.dtype.kind == "c" and dtype.kind != "c":
+            raise NumgradTypeError(
+                f"{name}: the function returned dtype {slope.dtype} for "
+                f"{list(paths(nesting, 'y'))[k]}, which is real; give a complex y0, such as "
+                "y0.astype(complex)"
+            )
+        slopes.append(slope if slope.dtype == dtype else OPS["astype"](slope, dtype))
+    return slopes
 
 
 class RightSideArguments:
@@ -66,19 +119,7 @@ class Layout:
     """How a state is made of a vector."""
 
     def __init__(self, y0: Any) -> None:
-        leaves: list[Any] = []
-        if (
-            type(y0) in (list, tuple) and len(y0) and all(map(_is_number, y0))
-        ):  # as SciPy takes a vector
-            y0 = OPS["stack"]([x if isinstance(x, Tensor) else Tensor(np.array(x)) for x in y0])
-        self.nesting = flatten(y0, leaves)
-        for path, leaf in zip(paths(self.nesting, "y0"), leaves, strict=True):
-            refuse_mask("solve_ivp", leaf)
-            if not isinstance(leaf, Tensor) and np.asarray(leaf).dtype.kind not in "biufc":
-                raise NumgradTypeError(
-                    f"solve_ivp: {path} is a {type(leaf).__name__}; give arrays or numbers"
-                )
-        tensors = [x if isinstance(x, Tensor) else Tensor(np.array(x)) for x in leaves]
+        self.nesting, tensors = state_leaves("solve_ivp", y0)
         if not sum(t.size for t in tensors):
             raise NumgradValueError("solve_ivp: y0 has no array in it; give a state")
         kind = np.result_type(np.float64, *[t.dtype for t in tensors])
@@ -148,44 +189,9 @@ def unravelled(
 
 def ravelled(out: Any, nesting: Nesting, shapes: tuple, kind: np.dtype) -> Tensor:
     """Result of the right-hand side, as a vector."""
-    leaves: list[Any] = []
-    if nesting is None:
-        if isinstance(out, list | tuple):
-            out = OPS["stack"]([x if isinstance(x, Tensor) else _array(x) for x in out])
-        leaves = [out]
-        where = None
-    else:
-        where = align(nesting, out, leaves, "y")
-    if where is not None:
-        raise NumgradValueError(
-            f"solve_ivp: the function returned a {type(out).__name__} that is at {where} nested "
-            "otherwise than y0; return the derivative of each part, nested as y0"
-        )
-    columns = []
-    for leaf, shape in zip(leaves, shapes, strict=True):
-        t = leaf if isinstance(leaf, Tensor) else _array(leaf)
-        if tuple(t.shape) != shape:
-            raise NumgradValueError(
-                f"solve_ivp: the function returned shape {tuple(t.shape)} for a state of shape "
-                f"{shape}; return the derivative of each element"
-            )
-        if t.dtype.kind == "c" and kind.kind != "c":
-            raise NumgradTypeError(
-                f"solve_ivp: the function returned dtype {t.dtype} for a real state; give a "
-                "complex y0, such as y0.astype(complex)"
-            )
-        t = OPS["astype"](t, kind) if t.dtype != kind else t
-        columns.append(t if t.ndim == 1 else OPS["reshape"](t, (t.size,)))
-    return columns[0] if len(columns) == 1 else OPS["concat"](columns)
-
-
-def _array(x: Any) -> Tensor:
-    array = None if x is None else np.asarray(x)
-    if array is None or array.dtype.kind not in "biufc":
-        raise NumgradTypeError(
-            f"solve_ivp: the function returned a {type(x).__name__}; return arrays or numbers"
-        )
-    return Tensor(array)
+    leaves = derivative_leaves("solve_ivp", out, nesting, shapes, [kind] * len(shapes))
+    flat = [t if t.ndim == 1 else OPS["reshape"](t, (t.size,)) for t in leaves]
+    return flat[0] if len(flat) == 1 else OPS["concat"](flat)
 
 
 class OdeSystem:
@@ -235,7 +241,6 @@ class Slopes:
         self.params = [p.detach() if isinstance(p, Tensor) else p for p in params]
         self.like = [*(self.params[k] for k in followed), *system.closed_over]
         self.count = sum(int(p.size) for p in self.like)
-        self.evaluations = 0
         self.failure: BaseException | None = None
 
     def scales(self) -> np.ndarray:
@@ -245,20 +250,19 @@ class Slopes:
         whole = np.concatenate([np.ones(0), *known])
         return np.where((whole > 0) & np.isfinite(whole), whole, 1.0)
 
-    def _guarded(self, function: Callable[[], Any]) -> Any:
+    @contextmanager
+    def _watched(self, **modes: Any) -> Iterator[None]:
+        """Call the user's function, whose errors are no business of the solver's."""
         try:
-            return function()
-        except BaseException as error:  # the user's: no business of the solver's
+            with eagerly(**modes):
+                yield
+        except BaseException as error:
             self.failure = error
             raise
 
     def value(self, t: float, y: np.ndarray) -> np.ndarray:
         """The right-hand side."""
-        return self._guarded(lambda: self._value(t, y))
-
-    def _value(self, t: float, y: np.ndarray) -> np.ndarray:
-        self.evaluations += 1
-        with eagerly(grad_enabled=False):
+        with self._watched(grad_enabled=False):
             if self.system.compiled:
                 fast = self.system.made("value", lambda: self.system.rhs)
                 return np.asarray(fast(np.float64(t), y, *self.params))
@@ -275,17 +279,12 @@ class Slopes:
 
     def pull(self, t: float, y: np.ndarray, a: np.ndarray) -> np.ndarray:
         """``a J``, and after it the same of all that is followed."""
-        return self._guarded(lambda: self._pull(t, y, a))
-
-    def _pull(self, t: float, y: np.ndarray, a: np.ndarray) -> np.ndarray:
         system = self.system
         if system.compiled:
-            fast = system.made(
-                ("pull", self.followed), lambda: _slopes_vjp(system.rhs, self.followed)
-            )
-            with eagerly():
+            fast = system.made(("pull", self.followed), self._compiled_pull)
+            with self._watched():
                 return _numbers(fast(np.float64(t), y, a, *self.params))
-        with eagerly(grad_enabled=True):
+        with self._watched(grad_enabled=True):
             out, x = self._recorded(t, y)
             grads = Linearization([out], x).pull(
                 [Tensor(a.astype(out.dtype, copy=False))], last=not system.closed_over
@@ -297,21 +296,27 @@ class Slopes:
             ]
         )
 
-    def matrices(self, t: float, y: np.ndarray) -> np.ndarray:
+    def _compiled_pull(self) -> Callable[..., Tensor]:
+        rhs, followed = self.system.rhs, self.followed
+
+        def pull(t: Any, y: Any, a: Any, *params: Any) -> Tensor:
+            def function(y: Any, *leaves: Any) -> Tensor:
+                own = dict(zip(followed, leaves, strict=True))
+                return rhs(t, y, *(own.get(k, p) for k, p in enumerate(params)))
+
+            grads = vjp(function, y, *[params[k] for k in followed])[1](a)
+            return OPS["concat"]([g.reshape(-1) for g in (grads if followed else (grads,))])
+
+        return pull
+
+    def matrices(self, t: float, y: np.ndarray, count: int | None = None) -> np.ndarray:
         """The Jacobian by ``y``, and to the right of it that by all that is followed."""
-        return self._guarded(lambda: self._matrices(t, y, None))
-
-    def matrix(self, t: float, y: np.ndarray) -> np.ndarray:
-        """The Jacobian by ``y`` alone."""
-        return self._guarded(lambda: self._matrices(t, y, 1))
-
-    def _matrices(self, t: float, y: np.ndarray, count: int | None) -> np.ndarray:
         system = self.system
         if system.compiled:
-            fast = system.made(("rows", self.followed), lambda: _rows(system.rhs, self.followed))
-            with eagerly():
+            fast = system.made(("rows", self.followed), self._compiled_rows)
+            with self._watched():
                 return _numbers(fast(np.float64(t), y, *self.params))[:, : count and y.size]
-        with eagerly(grad_enabled=True):
+        with self._watched(grad_enabled=True):
             out, x = self._recorded(t, y)
             x = x[:count]
             blocks = Linearization([out], x).rows(0)
@@ -324,40 +329,23 @@ class Slopes:
             axis=1,
         )
 
+    def _compiled_rows(self) -> Callable[..., Tensor]:
+        derived = jacobian(self.system.rhs, (1, *(2 + k for k in self.followed)))
 
-def _with(params: Sequence[Any], followed: Sequence[int], values: Sequence[Any]) -> list[Any]:
-    whole = list(params)
-    for k, p in zip(followed, values, strict=True):
-        whole[k] = p
-    return whole
+        def rows(t: Any, y: Any, *params: Any) -> Tensor:
+            blocks = derived(t, y, *params)
+            return OPS["concat"]([g.reshape(y.size, -1) for g in blocks], axis=1)
+
+        return rows
+
+    def matrix(self, t: float, y: np.ndarray) -> np.ndarray:
+        """The Jacobian by ``y`` alone."""
+        return self.matrices(t, y, 1)
 
 
 def _numbers(value: Any) -> np.ndarray:
     """Numbers of a compiled function's result, without its history (by captured tensors)."""
     return np.asarray(value.detach() if isinstance(value, Tensor) else value)
-
-
-def _slopes_vjp(rhs: Callable[..., Tensor], followed: tuple[int, ...]) -> Callable[..., Tensor]:
-    def slopes_vjp(t: Any, y: Any, a: Any, *params: Any) -> Tensor:
-        _, product = vjp(
-            lambda y, *leaves: rhs(t, y, *_with(params, followed, leaves)),
-            y, *[params[k] for k in followed],
-        )  # fmt: skip
-        grads = product(a)
-        return OPS["concat"]([g.reshape(-1) for g in (grads if followed else (grads,))])
-
-    return slopes_vjp
-
-
-def _rows(rhs: Callable[..., Tensor], followed: tuple[int, ...]) -> Callable[..., Tensor]:
-    def rows(t: Any, y: Any, *params: Any) -> Tensor:
-        blocks = jacobian(
-            lambda y, *leaves: rhs(t, y, *_with(params, followed, leaves)),
-            tuple(range(1 + len(followed))),
-        )(y, *[params[k] for k in followed])
-        return OPS["concat"]([g.reshape(y.size, -1) for g in blocks], axis=1)
-
-    return rows
 
 
 def slopes_jvp(
@@ -404,18 +392,6 @@ def slopes_jvp(
 Leaves = list[Any]
 
 
-def lifted(what: str, x: Any) -> Tensor:
-    """A leaf as a Tensor."""
-    if isinstance(x, Tensor):
-        return x
-    refuse_mask("odeint", x)
-    if not isinstance(x, AbstractLength) and np.asarray(x).dtype.kind not in "biufc":
-        raise NumgradTypeError(
-            f"odeint: {what} holds a {type(x).__name__}; it holds arrays and numbers"
-        )
-    return Tensor(state.ground.lift(x))
-
-
 def as_number(what: str, x: Any) -> Any:
     """An option that is a positive number, or None; one that is an array is constant."""
     if x is None:
@@ -451,13 +427,6 @@ def beside(x: Any, state: Any, real: np.dtype) -> Any:
     return OPS["reshape"](x, (*x.shape, *(1,) * (state.ndim - 1))) if x.ndim else x
 
 
-def _vector(value: Any) -> Any:
-    """A list of numbers as the vector that it stands for."""
-    if type(value) in (list, tuple) and value and all(map(_is_number, value)):
-        return OPS["stack"]([lifted("a vector", x) for x in value])
-    return value
-
-
 class Motion:
     """``dy/dt = f(y, t, *args)``, where ``y`` is a list of the leaves of a state.
 
@@ -469,18 +438,13 @@ class Motion:
 
     def __init__(self, f: Callable[..., Any], y0: Any, args: tuple) -> None:
         self.f, self.args = f, args
-        initial: list[Any] = []
         self.as_tensors = any(isinstance(x, Tensor) for x in leaves((y0, args)))
-        self.nesting = flatten(_vector(y0), initial)
+        self.nesting, initial = state_leaves("odeint", y0)
         if not initial:
             raise NumgradValueError("odeint: y0 has no array in it; give a state")
-        self.start = [self._inexact(lifted("y0", x)) for x in initial]
+        self.start = [y if y.dtype.kind in "fc" else OPS["astype"](y, np.float64) for y in initial]
         self.kinds = [y.dtype for y in self.start]
         self.reals = [np.finfo(kind).dtype for kind in self.kinds]
-
-    @staticmethod
-    def _inexact(y: Tensor) -> Tensor:
-        return y if y.dtype.kind in "fc" else OPS["astype"](y, np.float64)
 
     def tolerance(self, what: str, value: Any) -> Leaves:
         """A tolerance for each leaf."""
@@ -501,28 +465,7 @@ class Motion:
     def slopes(self, y: Sequence[Tensor], t: Any) -> Leaves:
         """The right-hand side, in the dtypes of the state."""
         out = self.f(unflatten(self.nesting, iter(y)), t, *self.args)
-        leaves: list[Any] = []
-        where = align(self.nesting, _vector(out) if self.nesting is None else out, leaves, "y")
-        if where is not None:
-            raise NumgradValueError(
-                f"odeint: the function returned a {type(out).__name__} that is at {where} nested "
-                "otherwise than y0; return the derivative of each part, nested as y0"
-            )
-        made = []
-        for path, derivative, like in zip(paths(self.nesting, "y"), leaves, y, strict=True):
-            slope = lifted("what the function returned", derivative)
-            if tuple(slope.shape) != tuple(like.shape):
-                raise NumgradValueError(
-                    f"odeint: the function returned shape {tuple(slope.shape)} for {path} of "
-                    f"shape {tuple(like.shape)}; return the derivative of each element"
-                )
-            if slope.dtype.kind == "c" and like.dtype.kind != "c":
-                raise NumgradTypeError(
-                    f"odeint: the function returned dtype {slope.dtype} for {path}, which is "
-                    "real; give a complex y0, such as y0.astype(complex)"
-                )
-            made.append(slope if slope.dtype == like.dtype else OPS["astype"](slope, like.dtype))
-        return made
+        return derivative_leaves("odeint", out, self.nesting, [x.shape for x in y], self.kinds)
 
     def scaled(self, h: Any, weights: Sequence[Any], slopes: Sequence[Leaves]) -> Leaves:
         """``h`` times a weighted sum of slopes, for each leaf.

@@ -12,7 +12,7 @@ from numgrad.operations.special_functions import gamma
 from numgrad.operations.special_functions.inverse_parameters import bdtrik, nbdtrik, pdtrik
 from numgrad.operations.special_functions.scipy_elementary import xlog1py, xlogy
 from numgrad.random.generator import checked_parameter, drawn_shape, generator_from
-from numgrad.stats.distribution import Discrete, Family, by_powers, formulas
+from numgrad.stats.distribution import Discrete, Family, formulas
 from numgrad.stats.numerics import (
     log_beta_below,
     log_gamma_above,
@@ -32,6 +32,7 @@ def _log_below(tiny: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
     valid=lambda mu: [mu >= 0],
     support=lambda mu: (0.0, math.inf),
     logpmf=lambda k, mu: xlogy(k, mu) - gammaln(k + 1) - mu,
+    powers=lambda k, mu: np.power(mu, k) * np.exp(-mu - gammaln(k + 1)),
     cdf=lambda k, mu: gamma.gammaincc(k + 1, mu),
     sf=lambda k, mu: gamma.gammainc(k + 1, mu),
     far_below=lambda tiny, k, mu: log_gamma_above(k + 1, np.where(tiny, mu, 2 * k + 3)),
@@ -45,13 +46,6 @@ class Poisson(Discrete):
     """Poisson distribution."""
 
     shapes = ("mu",)
-
-    def _pmf(self, k, mu):
-        return by_powers(
-            mu == 0, mu, 0.5,
-            lambda mu: self._logpmf(k, mu),
-            lambda mu: np.power(mu, k) * np.exp(-mu - gammaln(k + 1)),
-        )  # fmt: skip
 
     def _entropy(self, mu):
         large = mu > 1000
@@ -88,12 +82,8 @@ class Binomial(Discrete):
     def _logpmf(self, k, n, p):
         return self._ways(k, n) + xlogy(k, p) + xlog1py(n - k, -p)
 
-    def _pmf(self, k, n, p):
-        return by_powers(
-            (p == 0) | (p == 1), p, 0.5,
-            lambda p: self._logpmf(k, n, p),
-            lambda p: np.exp(self._ways(k, n)) * np.power(p, k) * np.power(1 - p, n - k),
-        )  # fmt: skip
+    def _powers(self, k, n, p):
+        return np.exp(self._ways(k, n)) * np.power(p, k) * np.power(1 - p, n - k)
 
     def _shared(self, k, n):
         last = k >= n
@@ -138,7 +128,6 @@ class Bernoulli(Discrete):
     """Bernoulli distribution: 1 with probability ``p``, else 0."""
 
     shapes = ("p",)
-    inside = 0.0
 
 
 @formulas(
@@ -163,12 +152,8 @@ class NegativeBinomial(Discrete):
     def _logpmf(self, k, n, p):
         return self._ways(k, n) + n * np.log(p) + xlog1py(k, -p)
 
-    def _pmf(self, k, n, p):
-        return by_powers(
-            p == 1, p, 0.5,
-            lambda p: self._logpmf(k, n, p),
-            lambda p: np.exp(self._ways(k, n)) * np.power(p, n) * np.power(1 - p, k),
-        )  # fmt: skip
+    def _powers(self, k, n, p):
+        return np.exp(self._ways(k, n)) * np.power(p, n) * np.power(1 - p, k)
 
     def _entropy(self, n, p):
         # the means of log k! and of log gamma(n + k) / gamma(n) have one integral
@@ -187,6 +172,7 @@ class NegativeBinomial(Discrete):
     stand_in=lambda: (0.5,),
     support=lambda p: (1.0, math.inf),
     logpmf=lambda k, p: xlog1py(k - 1, -p) + np.log(p),
+    powers=lambda k, p: p * np.power(1 - p, k - 1),
     cdf=lambda k, p: -np.expm1(xlog1py(k, -p)),
     sf=lambda k, p: np.exp(xlog1py(k, -p)),
     logsf=lambda k, p: xlog1py(k, -p),
@@ -200,13 +186,6 @@ class Geometric(Discrete):
     """Trials until the first success of probability ``p``."""
 
     shapes = ("p",)
-
-    def _pmf(self, k, p):
-        return by_powers(
-            p == 1, p, 0.5,
-            lambda p: self._logpmf(k, p),
-            lambda p: p * np.power(1 - p, k - 1),
-        )  # fmt: skip
 
 
 class Categorical(Family):
@@ -292,4 +271,4 @@ class Multinomial(Family):
 
 poisson, binom, bernoulli = Poisson("poisson"), Binomial("binom"), Bernoulli("bernoulli")
 nbinom, geom = NegativeBinomial("nbinom"), Geometric("geom")
-categorical, multinomial = Categorical(), Multinomial()
+categorical, multinomial = Categorical("categorical"), Multinomial("multinomial")

@@ -20,6 +20,7 @@ the result and of all its gradients, by the argument and by parameters.
 import math
 from collections.abc import Callable
 from functools import reduce
+from inspect import cleandoc, signature
 from operator import and_
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -37,8 +38,58 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Distribution")
 
 
+_PARAMETERS = {
+    "loc": "Location, by default 0.", "scale": "Scale, by default 1.",
+    "mean": "Mean, by default 0.",
+    "cov": "Covariance: a matrix, a diagonal or a number.", "df": "Degrees of freedom.",
+    "shape": "Matrix of the scale.", "alpha": "Concentrations, all positive.",
+    "p": "Probability, or those of classes along the last axis.", "n": "Number of draws.",
+    "mu": "Mean.", "kappa": "Concentration.",
+}  # fmt: skip
+"""What parameters are, by name; others are shapes."""
+
+
 class Family:
     """Distributions whose methods take the parameters each time, or that keep them if called."""
+
+    name: str
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.__doc__ = self._described()
+
+    def _parameters(self) -> list[str]:
+        """Names of the parameters."""
+        given = signature(getattr(self, "logpdf", None) or self.logpmf).parameters  # pyright: ignore
+        return [key for key, p in given.items() if type(p.default) is not bool][1:]
+
+    def _described(self) -> str:
+        """Documentation of the family: its parameters and functions."""
+        names = self._parameters()
+        lines = [cleandoc(type(self).__doc__ or ""), "", "Parameters", "----------"]
+        for key in names:
+            lines += [f"{key} : array_like", f"    {_PARAMETERS.get(key, 'Shape.')}"]
+        given, functions = (
+            ", ".join(names),
+            [
+                f"``{key}``"
+                for key in dir(type(self))
+                if key[0] != "_" and key != "freeze" and callable(getattr(type(self), key))
+            ],
+        )
+        lines += [
+            "",
+            "Returns",
+            "-------",
+            "Frozen",
+            "    The distribution with these parameters.",
+            "",
+            "Notes",
+            "-----",
+            f"Functions take the parameters each time, after their operand, as ``{self.name}.rvs"
+            f"({given})``, or are those of ``{self.name}({given})``: {', '.join(functions)}.",
+        ]
+        return "\n".join(lines)  # fmt: skip
 
     def __call__(self, *args: Any, **named: Any) -> Frozen:
         """The distribution with its parameters, as ``ng.stats.norm(mu, sigma)``."""
@@ -68,16 +119,18 @@ def where_valid(ok: Any, values: Any, *arguments: Any) -> Any:
     return np.where(ok, values, nothing)
 
 
-def by_powers(
-    zero: Any, base: Any, other: float, log: Callable[..., Any], powers: Callable[..., Any]
-) -> Any:
+def by_powers(zero: Any, base: Any, log: Callable[..., Any], powers: Callable[..., Any]) -> Any:
     """``exp(log(base))``; where the base of a power is ``zero``, by powers of it.
 
-    The one formula sees ``other`` there, the other one in all other places.
+    Each formula sees 0.5 where the other one counts.
     """
-    return np.where(
-        zero, powers(np.where(zero, base, other)), np.exp(log(np.where(zero, other, base)))
-    )
+    return np.where(zero, powers(np.where(zero, base, 0.5)), np.exp(log(np.where(zero, 0.5, base))))
+
+
+def above(limit: float, a: Any, formula: Callable[..., Any]) -> Any:
+    """A moment that is infinite unless the parameter ``a`` is above a limit."""
+    finite = a > limit
+    return np.where(finite, formula(np.where(finite, a, limit + 1)), math.inf)
 
 
 _INSTEAD = {
@@ -107,9 +160,11 @@ class Distribution(Family):
     common: tuple[tuple[str, float], ...] = ()
     inside = 0.5
     reach = math.inf
+    _powers: Any = None
+    """Formula of the density or probability by powers, for where one of these is 0."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def _parameters(self) -> list[str]:
+        return [*self.shapes, *dict(self.common)]
 
     def __repr__(self) -> str:
         return f"<distribution {self.name}({', '.join((*self.shapes, *dict(self.common)))})>"
@@ -244,10 +299,34 @@ class Distribution(Family):
         """Numbers that were drawn, at their location and in their scale."""
         raise NotImplementedError
 
+    def _at(self, what: str, x: Any, args: tuple, named: dict[str, Any]) -> Any:
+        """Standardised ``x`` moved inside, where it was outside, ``where_valid``, parameters."""
+        x, arguments, (loc, *deviation) = self._check_arguments(what, args, named, x)
+        ok, shapes, scale = self._safe(arguments, *deviation)
+        y = x - loc if scale is None else (x - loc) / scale
+        low, high = self._support(*shapes)
+        below, above = y < low, y > high
+
+        def valid(result: Any) -> Any:
+            return where_valid(ok, result, x, *arguments, loc, *deviation)
+
+        inner = np.where(below | above, self._inner(low, high), y)
+        return inner, below, above, valid, shapes, scale
+
+    def _inner(self, *ends: Any, **_: Any) -> Any:
+        """A number between the ends of a support."""
+        return self.inside
+
+    def _at_standard(self, formula: Callable[..., Any], y: Any, shapes: list[Any]) -> Any:
+        """A formula at a standardised number of the support."""
+        return formula(y, *shapes)
+
     def _chosen(
         self, what: str, formula: Callable[..., Any], first: float, last: float, arguments: tuple
     ) -> Any:
-        raise NotImplementedError
+        y, below, above, valid, shapes, _ = self._at(what, *arguments)
+        result = self._at_standard(formula, y, shapes)
+        return valid(np.where(below, first, np.where(above, last, result)))
 
     def cdf(self, x: Any, *args: Any, **named: Any) -> Any:
         """Probability of a number not above ``x``."""
@@ -479,28 +558,18 @@ class Continuous(Distribution):
         q, *shapes = arguments
         return self._ppf(1 - q, *shapes)
 
-    def _at(self, what: str, x: Any, args: tuple, named: dict[str, Any]) -> Any:
-        """Standardised ``x`` moved inside, where it was outside, ``where_valid``, parameters."""
-        x, arguments, (loc, deviation) = self._check_arguments(what, args, named, x)
-        ok, shapes, scale = self._safe(arguments, deviation)
-        y = (x - loc) / scale
-        low, high = self._support(*shapes)
-        below, above = y < low, y > high
-        inner = self._inner(low, high)
-
-        def valid(result: Any) -> Any:
-            return where_valid(ok, result, x, *arguments, loc, deviation)
-
-        return np.where(below | above, inner, y), below, above, valid, shapes, scale
-
-    def _inner(self, *ends: Any, **_: Any) -> Any:
-        """A number between the ends of a support."""
-        return self.inside
-
     def _pdf(self, *arguments: Any, **_: Any) -> Any:
-        """The density divided by the scale, by ``by_powers`` where a power makes it 0."""
+        """The density divided by the scale; at ends of the support by ``_powers``."""
         y, log_scale, *shapes = arguments
-        return np.exp(self._logpdf(y, *shapes) - log_scale)
+
+        def by_log(y: Any) -> Any:
+            return self._logpdf(y, *shapes) - log_scale
+
+        if self._powers is None:
+            return np.exp(by_log(y))
+        low, high = self._support(*shapes)
+        end = (y == low) | (y == high)
+        return by_powers(end, y, by_log, lambda y: self._powers(y, *shapes) * np.exp(-log_scale))
 
     def logpdf(self, x: Any, *args: Any, **named: Any) -> Any:
         """Logarithm of the density at ``x``."""
@@ -551,12 +620,6 @@ class Continuous(Distribution):
         """
         return -np.sum(self.logpdf(x, *theta))
 
-    def _chosen(
-        self, what: str, formula: Callable[..., Any], first: float, last: float, arguments: tuple
-    ) -> Any:
-        y, below, above, valid, shapes, _ = self._at(what, *arguments)
-        return valid(np.where(below, first, np.where(above, last, formula(y, *shapes))))
-
     def _quantile(
         self, what: str, formula: Callable[..., Any], q: Any, reverse: bool, call: tuple
     ) -> Any:
@@ -584,7 +647,6 @@ class Discrete(Distribution):
     """A family of distributions on integers."""
 
     common = (("loc", 0.0),)
-    inside = 1.0
 
     def _placed(self, result: Any, loc: Any, *_: Any, ok: Any, arguments: list[Any]) -> Any:
         return result + np.floor(checked_parameter(loc)).astype(np.int64)
@@ -592,27 +654,24 @@ class Discrete(Distribution):
     def _logpmf(self, *arguments: Any, **_: Any) -> Any:
         raise NotImplementedError
 
-    def _at(self, what: str, x: Any, args: tuple, named: dict[str, Any]) -> Any:
-        x, arguments, (loc,) = self._check_arguments(what, args, named, x)
-        ok, shapes, _ = self._safe(arguments)
+    def _inner(self, *ends: Any, **_: Any) -> Any:
+        return ends[0]
 
-        def valid(result: Any) -> Any:
-            return where_valid(ok, result, x, *arguments, loc)
-
-        return x - loc, valid, shapes
-
-    def _bounded(self, k: Any, shapes: list[Any]) -> tuple[Any, Any, Any]:
-        low, high = self._support(*shapes)
-        below, above = k < low, k > high
-        return np.where(below | above, low, k), below, above
+    def _at_standard(self, formula: Callable[..., Any], y: Any, shapes: list[Any]) -> Any:
+        return np.where(y == y, formula(np.floor(y), *shapes), y)  # NaN, as a formula may compare
 
     def _pmf(self, *arguments: Any, **_: Any) -> Any:
-        """The probability, by ``by_powers`` where a power makes it 0."""
-        return np.exp(self._logpmf(*arguments))
+        """The probability; where the last parameter is 0 or 1 by ``_powers`` of it."""
+        *others, base = arguments
+        if self._powers is None:
+            return np.exp(self._logpmf(*arguments))
+        return by_powers(
+            (base == 0) | (base == 1), base,
+            lambda base: self._logpmf(*others, base), lambda base: self._powers(*others, base),
+        )  # fmt: skip
 
     def _massed(self, what: str, formula: Any, outside: float, arguments: tuple) -> Any:
-        k, valid, shapes = self._at(what, *arguments)
-        k, below, above = self._bounded(k, shapes)
+        k, below, above, valid, shapes, _ = self._at(what, *arguments)
         whole = (k == np.floor(k)) | (k != k)
         k = np.where(whole, k, np.floor(k))
         return valid(np.where(below | above | ~whole, outside, formula(k, *shapes)))
@@ -624,14 +683,6 @@ class Discrete(Distribution):
     def pmf(self, k: Any, *args: Any, **named: Any) -> Any:
         """Probability of ``k``."""
         return self._massed("pmf", self._pmf, 0.0, (k, args, named))
-
-    def _chosen(
-        self, what: str, formula: Callable[..., Any], first: float, last: float, arguments: tuple
-    ) -> Any:
-        k, valid, shapes = self._at(what, *arguments)
-        k, below, above = self._bounded(k, shapes)
-        result = np.where(k == k, formula(np.floor(k), *shapes), k)  # NaN, as a formula may compare
-        return valid(np.where(below, first, np.where(above, last, result)))
 
     def _quantile(self, what: str, q: Any, reverse: bool, call: tuple) -> Any:
         q, arguments, (loc,) = self._check_arguments(what, *call, x=q)

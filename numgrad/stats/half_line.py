@@ -20,7 +20,7 @@ from numgrad.operations.special_functions.gamma import (
     gammaincinv,
 )
 from numgrad.operations.special_functions.scipy_elementary import xlog1py, xlogy
-from numgrad.stats.distribution import Continuous, by_powers, formulas
+from numgrad.stats.distribution import Continuous, above, formulas
 from numgrad.stats.line import EULER, LOG_ROOT_TWO_PI
 from numgrad.stats.numerics import log_beta_below, log_gamma_above, log_gamma_below, shares
 
@@ -88,6 +88,7 @@ class LogNormal(Positive):
 
 
 @formulas(
+    powers=lambda y, c: c * np.power(y, c - 1) * np.exp(-np.power(y, c)),
     ppf=lambda q, c: np.power(-np.log1p(-q), 1 / c),
     isf=lambda q, c: np.power(-np.log(q), 1 / c),
     sample=lambda rng, size, c: rng.weibull(c, size),
@@ -106,13 +107,6 @@ class Weibull(Positive):
 
     def _logpdf(self, y, c):
         return np.log(c) + xlogy(c - 1, y) - self._power(y, c)
-
-    def _pdf(self, y, log_scale, c):
-        return by_powers(
-            y == 0, y, 0.5,
-            lambda y: self._logpdf(y, c) - log_scale,
-            lambda y: c * np.power(y, c - 1) * np.exp(-np.power(y, c) - log_scale),
-        )  # fmt: skip
 
     def _cdf(self, y, c):
         return -np.expm1(-self._power(y, c))
@@ -133,6 +127,8 @@ class Weibull(Positive):
     ppf=lambda q, b: np.power(1 - q, -1 / b),
     isf=lambda q, b: np.power(q, -1 / b),
     sample=lambda rng, size, b: rng.pareto(b, size) + 1,
+    mean=lambda b: above(1, b, lambda b: b / (b - 1)),
+    var=lambda b: above(2, b, lambda b: b / ((b - 1) * (b - 1) * (b - 2))),
     entropy=lambda b: 1 + 1 / b - np.log(b),
 )
 class Pareto(Continuous):
@@ -140,15 +136,6 @@ class Pareto(Continuous):
 
     shapes = ("b",)
     inside = 2.0
-
-    def _mean(self, b):
-        finite = b > 1
-        return np.where(finite, b / np.where(finite, b - 1, 1.0), math.inf)
-
-    def _var(self, b):
-        finite = b > 2
-        b = np.where(finite, b, 3.0)
-        return np.where(finite, b / ((b - 1) * (b - 1) * (b - 2)), math.inf)
 
 
 @formulas(
@@ -169,6 +156,7 @@ class HalfNormal(Positive):
 
 @formulas(
     logpdf=lambda y: np.log(y) - 0.5 * (y * y),
+    powers=lambda y: y * np.exp(-0.5 * (y * y)),
     cdf=lambda y: -np.expm1(-0.5 * (y * y)),
     sf=lambda y: np.exp(-0.5 * (y * y)),
     logsf=lambda y: -0.5 * (y * y),
@@ -182,15 +170,6 @@ class HalfNormal(Positive):
 class Rayleigh(Positive):
     """Rayleigh distribution."""
 
-    def _pdf(self, y, log_scale):
-        return by_powers(
-            y == 0,
-            y,
-            0.5,
-            lambda y: self._logpdf(y) - log_scale,
-            lambda y: y * np.exp(-0.5 * (y * y) - log_scale),
-        )
-
 
 expon, lognorm, weibull_min = Exponential("expon"), LogNormal("lognorm"), Weibull("weibull_min")
 pareto, halfnorm, rayleigh = Pareto("pareto"), HalfNormal("halfnorm"), Rayleigh("rayleigh")
@@ -198,6 +177,7 @@ pareto, halfnorm, rayleigh = Pareto("pareto"), HalfNormal("halfnorm"), Rayleigh(
 
 @formulas(
     logpdf=lambda y, a: xlogy(a - 1, y) - y - gammaln(a),
+    powers=lambda y, a: np.power(y, a - 1) * np.exp(-y - gammaln(a)),
     cdf=lambda y, a: gammainc(a, y),
     sf=lambda y, a: gammaincc(a, y),
     far_below=lambda tiny, y, a: log_gamma_below(a, np.where(tiny, y, 0.5 * a)),
@@ -214,17 +194,11 @@ class Gamma(Positive):
 
     shapes = ("a",)
 
-    def _pdf(self, y, log_scale, a):
-        return by_powers(
-            y == 0, y, 0.5,
-            lambda y: self._logpdf(y, a) - log_scale,
-            lambda y: np.power(y, a - 1) * np.exp(-y - gammaln(a) - log_scale),
-        )  # fmt: skip
-
 
 @formulas(
     support=lambda a, b: (0.0, 1.0),
     logpdf=lambda y, a, b: xlogy(a - 1, y) + xlog1py(b - 1, -y) - betaln(a, b),
+    powers=lambda y, a, b: np.power(y, a - 1) * np.power(1 - y, b - 1) * np.exp(-betaln(a, b)),
     cdf=lambda y, a, b: betainc(a, b, y),
     sf=lambda y, a, b: betaincc(a, b, y),
     ppf=lambda q, a, b: betaincinv(a, b, q),
@@ -236,15 +210,6 @@ class Beta(Continuous):
     """Beta distribution."""
 
     shapes = ("a", "b")
-
-    def _pdf(self, y, log_scale, a, b):
-        return by_powers(
-            (y == 0) | (y == 1), y, 0.5,
-            lambda y: self._logpdf(y, a, b) - log_scale,
-            lambda y: np.power(y, a - 1)
-            * np.power(1 - y, b - 1)
-            * np.exp(-betaln(a, b) - log_scale),
-        )  # fmt: skip
 
     def _far_below(self, tiny, y, a, b):
         y = np.where(tiny, y, 1e-3 * a / (a + b))
@@ -283,13 +248,9 @@ class ChiSquared(Positive):
         half = 0.5 * df
         return xlogy(half - 1, y) - 0.5 * y - gammaln(half) - math.log(2) * half
 
-    def _pdf(self, y, log_scale, df):
-        return by_powers(
-            y == 0, y, 0.5,
-            lambda y: self._logpdf(y, df) - log_scale,
-            lambda y: np.power(y, 0.5 * df - 1)
-            * np.exp(-0.5 * y - gammaln(0.5 * df) - (0.5 * math.log(2)) * df - log_scale),
-        )  # fmt: skip
+    def _powers(self, y, df):
+        half = 0.5 * df
+        return np.power(y, half - 1) * np.exp(-0.5 * y - gammaln(half) - math.log(2) * half)
 
     def _entropy(self, df):
         half = 0.5 * df
@@ -300,6 +261,8 @@ class ChiSquared(Positive):
     ppf=lambda q, a: 1 / gammainccinv(a, q),
     isf=lambda q, a: 1 / gammaincinv(a, q),
     sample=lambda rng, size, a: 1 / rng.standard_gamma(a, size),
+    mean=lambda a: above(1, a, lambda a: 1 / (a - 1)),
+    var=lambda a: above(2, a, lambda a: 1 / ((a - 1) * (a - 1) * (a - 2))),
     entropy=lambda a: a + gammaln(a) - (1 + a) * digamma(a),
 )
 class InverseGamma(Positive):
@@ -337,20 +300,12 @@ class InverseGamma(Positive):
     def _far_above(self, tiny, y, a):
         return log_gamma_below(a, np.where(tiny, self._inverse(y)[1], 0.5 * a))
 
-    def _mean(self, a):
-        finite = a > 1
-        return np.where(finite, 1 / np.where(finite, a - 1, 1.0), math.inf)
-
-    def _var(self, a):
-        finite = a > 2
-        a = np.where(finite, a, 3.0)
-        return np.where(finite, 1 / ((a - 1) * (a - 1) * (a - 2)), math.inf)
-
 
 @formulas(
     cdf=lambda y, dfn, dfd: distributions.fdtr(dfn, dfd, y),
     sf=lambda y, dfn, dfd: distributions.fdtrc(dfn, dfd, y),
     ppf=lambda q, dfn, dfd: distributions.fdtri(dfn, dfd, q),
+    mean=lambda dfn, dfd: above(2, dfd, lambda d: d / (d - 2)),
 )
 class FisherF(Positive):
     """Fisher's F distribution."""
@@ -362,15 +317,10 @@ class FisherF(Positive):
         first = d * np.log(dfd) + n * np.log(dfn) + xlogy(n - 1, y)
         return first - (n + d) * np.log(dfd + dfn * y) - betaln(n, d)
 
-    def _pdf(self, y, log_scale, dfn, dfd):
-        return by_powers(
-            y == 0, y, 0.5,
-            lambda y: self._logpdf(y, dfn, dfd) - log_scale,
-            lambda y: np.power(y, 0.5 * dfn - 1)
-            * np.power(dfn / dfd, 0.5 * dfn)
-            * np.power(1 + (dfn / dfd) * y, -0.5 * (dfn + dfd))
-            * np.exp(-betaln(0.5 * dfn, 0.5 * dfd) - log_scale),
-        )  # fmt: skip
+    def _powers(self, y, dfn, dfd):
+        n, d, ratio = 0.5 * dfn, 0.5 * dfd, dfn / dfd
+        fall = np.power(ratio, n) * np.power(1 + ratio * y, -(n + d))
+        return np.power(y, n - 1) * fall * np.exp(-betaln(n, d))
 
     def _far_below(self, tiny, y, dfn, dfd):
         # the share is within a thousandth of its mean's
@@ -384,15 +334,10 @@ class FisherF(Positive):
     def _sample(self, rng, size, dfn, dfd):
         return (rng.chisquare(dfn, size) / dfn) / (rng.chisquare(dfd, size) / dfd)
 
-    def _mean(self, dfn, dfd):
-        finite = dfd > 2
-        return np.where(finite, dfd / np.where(finite, dfd - 2, 1.0), math.inf)
-
     def _var(self, dfn, dfd):
-        finite = dfd > 4
-        d = np.where(finite, dfd, 5.0)
-        result = 2 * (d * d) * (dfn + d - 2) / (dfn * ((d - 2) * (d - 2)) * (d - 4))
-        return np.where(finite, result, math.inf)
+        return above(
+            4, dfd, lambda d: 2 * (d * d) * (dfn + d - 2) / (dfn * ((d - 2) * (d - 2)) * (d - 4))
+        )
 
     def _entropy(self, dfn, dfd):
         n, d = 0.5 * dfn, 0.5 * dfd

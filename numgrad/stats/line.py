@@ -15,7 +15,7 @@ from numgrad.operations.special_functions import distributions
 from numgrad.operations.special_functions.bessel import i0, i0e, i1, i1e
 from numgrad.operations.special_functions.distributions import log_ndtr, ndtri, ndtri_exp, owens_t
 from numgrad.operations.special_functions.gamma import betaln
-from numgrad.stats.distribution import Continuous, formulas
+from numgrad.stats.distribution import Continuous, above, formulas
 from numgrad.stats.numerics import angle_variance, log_beta_below, over_normals, shares, truncated
 
 LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -29,32 +29,42 @@ def _log1p_square(u: Any) -> Any:
     return np.where(large, 2 * np.log(np.abs(np.where(large, u, 1.0))), np.log1p(near * near))
 
 
+class Symmetric(Continuous):
+    """A family that is symmetric about its location."""
+
+    def _sf(self, *arguments: Any, **_: Any) -> Any:
+        y, *shapes = arguments
+        return self._cdf(-y, *shapes)
+
+    def _logsf(self, *arguments: Any, **_: Any) -> Any:
+        y, *shapes = arguments
+        return self._logcdf(-y, *shapes)
+
+    def _isf(self, *arguments: Any, **_: Any) -> Any:
+        return -self._ppf(*arguments)
+
+
 @formulas(
     logpdf=lambda y: -0.5 * (y * y) - LOG_ROOT_TWO_PI,
     cdf=ndtr,
-    sf=lambda y: ndtr(-y),
     logcdf=log_ndtr,
-    logsf=lambda y: log_ndtr(-y),
     ppf=ndtri,
-    isf=lambda q: -ndtri(q),
     sample=lambda rng, size: rng.standard_normal(size),
     mean=lambda: 0.0,
     var=lambda: 1.0,
     entropy=lambda: 0.5 + LOG_ROOT_TWO_PI,
 )
-class Normal(Continuous):
+class Normal(Symmetric):
     """Normal distribution."""
 
 
 @formulas(
     cdf=lambda y, df: distributions.stdtr(df, y),
-    sf=lambda y, df: distributions.stdtr(df, -y),
     ppf=lambda q, df: distributions.stdtrit(df, q),
-    isf=lambda q, df: -distributions.stdtrit(df, q),
     sample=lambda rng, size, df: rng.standard_t(df, size),
     mean=lambda df: np.where(df > 1, 0.0, math.inf),
 )
-class StudentT(Continuous):
+class StudentT(Symmetric):
     """Student's t distribution; with endless degrees of freedom the normal one."""
 
     shapes = ("df",)
@@ -74,13 +84,8 @@ class StudentT(Continuous):
         tail = log_beta_below(0.5 * df, 0.5, rest, square, (log_rest, log_square))
         return np.where(endless, log_ndtr(y), tail - math.log(2))
 
-    def _far_above(self, tiny, y, df):
-        return self._far_below(tiny, -y, df)
-
     def _var(self, df):
-        finite = df > 2
-        result = df / np.where(finite, df - 2, 1.0)
-        return np.where(finite, result, np.where(df > 1, math.inf, math.nan))
+        return np.where(df > 1, above(2, df, lambda df: df / (df - 2)), math.nan)
 
     def _entropy(self, df):
         large = df > 100
@@ -95,17 +100,14 @@ class StudentT(Continuous):
 @formulas(
     logpdf=lambda y: log_sigmoid(y) + log_sigmoid(-y),
     cdf=logistic_function,
-    sf=lambda y: logistic_function(-y),
     logcdf=log_sigmoid,
-    logsf=lambda y: log_sigmoid(-y),
     ppf=lambda q: np.log(q) - np.log1p(-q),
-    isf=lambda q: np.log1p(-q) - np.log(q),
     sample=lambda rng, size: rng.logistic(size=size),
     mean=lambda: 0.0,
     var=lambda: math.pi**2 / 3,
     entropy=lambda: 2.0,
 )
-class Logistic(Continuous):
+class Logistic(Symmetric):
     """Logistic distribution."""
 
 
@@ -116,7 +118,7 @@ class Logistic(Continuous):
     var=lambda: 2.0,
     entropy=lambda: math.log(2) + 1,
 )
-class Laplace(Continuous):
+class Laplace(Symmetric):
     """Laplace distribution."""
 
     def _cdf(self, y):
@@ -125,35 +127,25 @@ class Laplace(Continuous):
         tail = 0.5 * np.exp(np.where(right, -y, y))
         return np.where(right, 1 - tail, tail)
 
-    def _sf(self, y):
-        return self._cdf(-y)
-
     def _logcdf(self, y):
         right = y > 0
         tail = np.where(right, -y, y) - math.log(2)
         return np.where(right, np.log1p(-np.exp(tail)), tail)
-
-    def _logsf(self, y):
-        return self._logcdf(-y)
 
     def _ppf(self, q):
         low = q < 0.5
         tail = np.log(2 * np.where(low, q, 1 - q))
         return np.where(low, tail, -tail)
 
-    def _isf(self, q):
-        return -self._ppf(q)
-
 
 @formulas(
     logpdf=lambda y: -math.log(math.pi) - _log1p_square(y),
     cdf=lambda y: np.arctan2(1.0, -y) / math.pi,
-    sf=lambda y: np.arctan2(1.0, y) / math.pi,
     mean=lambda: math.nan,
     var=lambda: math.nan,
     entropy=lambda: math.log(4 * math.pi),
 )
-class Cauchy(Continuous):
+class Cauchy(Symmetric):
     """Cauchy distribution."""
 
     def _ppf(self, q):
@@ -162,9 +154,6 @@ class Cauchy(Continuous):
         tail = np.where(upper, 1 - q, q)  # exact where it is used
         far = 1 / np.tan(math.pi * np.where(middle, 0.25, tail))
         return np.where(middle, near, np.where(upper, far, -far))
-
-    def _isf(self, q):
-        return -self._ppf(q)
 
 
 @formulas(
@@ -241,7 +230,7 @@ def _scaled_i0(kappa: Any) -> tuple[Any, Any]:
     mean=lambda kappa: 0.0 * kappa,
     var=angle_variance,
 )
-class VonMises(Continuous):
+class VonMises(Symmetric):
     """Von Mises distribution of angles; its distribution function grows by 1 with each turn.
 
     Probabilities and quantiles are right to about 14 digits, also where SciPy approximates.
@@ -266,16 +255,10 @@ class VonMises(Continuous):
         result = turns + np.where(left, tail, 1 - tail)
         return np.where(endless & (y > 0), 1.0, np.where(endless, 0.0, result))
 
-    def _sf(self, y, kappa):
-        return self._cdf(-y, kappa)
-
     def _ppf(self, q, kappa):
         low = q < 0.5
         result = distributions.angle_exceeded(kappa, np.where(low, q, 1 - q))
         return np.where(low, -result, result)
-
-    def _isf(self, q, kappa):
-        return -self._ppf(q, kappa)
 
     def _entropy(self, kappa):
         log, ratio = _scaled_i0(kappa)

@@ -37,10 +37,14 @@ def _matrix(a: Any, length: int) -> Any:
     return np.expand_dims(a, -1) * np.eye(length) if len(a.shape) == 1 else a
 
 
+def _length(matrix: Any, loc: Any = None) -> int:
+    """The dimension, 1 of numbers."""
+    known = [a for a in (matrix, loc) if a is not None and np.ndim(a)]
+    return known[0].shape[-1] if known else 1
+
+
 class _Elliptical(Family):
     """Families with a location and a positive definite matrix."""
-
-    name = ""
 
     def _check_arguments(self, what: str, x: Any, loc: Any, matrix: Any) -> tuple[Any, Any, int]:
         """Deviations with vectors along the last axis, the Cholesky factor, the dimension."""
@@ -54,7 +58,7 @@ class _Elliptical(Family):
         lengths = {a.shape[-1] for a in known if len(a.shape)}
         if len(lengths) > 1:
             raise NumgradValueError(
-                f"multivariate_{self.name}.{what}: location of shape {tuple(known[-1].shape)} and "
+                f"{self.name}.{what}: location of shape {tuple(known[-1].shape)} and "
                 f"matrix of shape {tuple(matrix.shape)} are of different dimensions"
             )
         length = lengths.pop() if lengths else 1
@@ -62,7 +66,7 @@ class _Elliptical(Family):
             x = np.expand_dims(x, -1)
         if x.shape[-1] != length:
             raise NumgradValueError(
-                f"multivariate_{self.name}.{what}: points of shape {tuple(x.shape)} are not of "
+                f"{self.name}.{what}: points of shape {tuple(x.shape)} are not of "
                 f"dimension {length}, which the last axis has to be"
             )
         deviation = x if loc is None else x - loc
@@ -89,7 +93,7 @@ class _Elliptical(Family):
             low, high = np.broadcast_arrays(lower if mean is None else lower - mean, high)
         except ValueError:
             raise NumgradValueError(
-                f"multivariate_{self.name}.{what}: lower limits of shape {tuple(lower.shape)} and "
+                f"{self.name}.{what}: lower limits of shape {tuple(lower.shape)} and "
                 f"points of shape {tuple(high.shape)} do not broadcast"
             ) from None
         return np.stack([low, high], axis=-2), matrix
@@ -102,7 +106,7 @@ class _Elliptical(Family):
             cholesky(matrix)
         if not (seed is None or isinstance(seed, int | np.integer)):
             raise NumgradTypeError(
-                f"multivariate_{self.name}.cdf: {named} must be the integer that is the seed of "
+                f"{self.name}.cdf: {named} must be the integer that is the seed of "
                 f"its points, or None, got {type(seed).__name__}"
             )
         width = np.sqrt(np.diagonal(matrix, axis1=-2, axis2=-1))
@@ -117,11 +121,10 @@ class _Elliptical(Family):
         self, loc: Any, matrix: Any, size: Any, random_state: Any
     ) -> tuple[Any, Any, tuple[Any, ...], Any]:
         """Location, normal deviations, their shape without vectors, the generator."""
-        loc = as_operand(0.0 if loc is None else loc)
-        matrix = as_operand(matrix)
-        length = next((a.shape[-1] for a in (matrix, loc) if len(a.shape)), 1)
+        loc, matrix = as_operand(0.0 if loc is None else loc), as_operand(matrix)
+        length = _length(matrix, loc)
         factor = cholesky(_matrix(matrix, length))
-        name = f"multivariate_{self.name}.rvs"
+        name = f"{self.name}.rvs"
         lead = drawn_shape(name, size, factor.shape[:-2], loc.shape[:-1])
         rng = generator_from(name, random_state)
         z = rng.standard_normal((*lead, length))
@@ -133,8 +136,6 @@ class MultivariateNormal(_Elliptical):
 
     ``cov`` is a matrix, a diagonal or a number, or, beyond SciPy, a matrix for each point.
     """
-
-    name = "normal"
 
     def logpdf(self, x: Any, mean: Any = None, cov: Any = 1.0, allow_singular: bool = False) -> Any:
         """Logarithm of the density at ``x``.
@@ -205,8 +206,7 @@ class MultivariateNormal(_Elliptical):
     def entropy(self, mean: Any = None, cov: Any = 1.0) -> Any:
         """Differential entropy."""
         cov = as_operand(cov)
-        known = cov if len(cov.shape) or mean is None else as_operand(mean)
-        length = known.shape[-1] if len(known.shape) else 1
+        length = _length(cov, None if mean is None else as_operand(mean))
         factor = cholesky(_matrix(cov, length))
         return 0.5 * (length * (LOG_2_PI + 1) + _log_determinant(factor))
 
@@ -220,8 +220,6 @@ class MultivariateNormal(_Elliptical):
 
 class MultivariateT(_Elliptical):
     """Multivariate t distribution; vectors are along the last axis."""
-
-    name = "t"
 
     def logpdf(self, x: Any, loc: Any = None, shape: Any = 1.0, df: Any = 1.0) -> Any:
         """Logarithm of the density at ``x``."""
@@ -272,8 +270,7 @@ class MultivariateT(_Elliptical):
     def entropy(self, loc: Any = None, shape: Any = 1.0, df: Any = 1.0) -> Any:
         """Differential entropy."""
         shape, df = as_operand(shape), as_operand(df)
-        known = shape if len(shape.shape) or loc is None else as_operand(loc)
-        length = known.shape[-1] if len(known.shape) else 1
+        length = _length(shape, None if loc is None else as_operand(loc))
         factor = cholesky(_matrix(shape, length))
         half, whole = 0.5 * df, 0.5 * (df + length)
         height = gammaln(half) - gammaln(whole) + 0.5 * length * np.log(math.pi * df)
@@ -385,7 +382,7 @@ class Wishart(Family):
     def mode(self, df: Any, scale: Any) -> Any:
         """The matrix at which the density is greatest; None if there is none, as in SciPy."""
         scale = as_operand(scale)
-        length = scale.shape[-1] if len(scale.shape) else 1
+        length = _length(scale)
         free = df - length - 1
         return None if at_once() and free < 0 else free * scale
 
@@ -401,7 +398,7 @@ class Wishart(Family):
     def entropy(self, df: Any, scale: Any) -> Any:
         """Differential entropy."""
         scale, df = as_operand(scale), as_operand(df)
-        n = scale.shape[-1] if len(scale.shape) else 1
+        n = _length(scale)
         log = _log_determinant(cholesky(_matrix(scale, n)))
         slopes = np.sum(digamma(0.5 * (np.expand_dims(df, -1) - np.arange(n))), axis=-1)
         height = 0.5 * (n + 1) * (log + n * math.log(2)) + multigammaln(0.5 * df, n)
@@ -410,7 +407,7 @@ class Wishart(Family):
     def rvs(self, df: Any, scale: Any, size: Any = None, random_state: Any = None) -> Any:
         """Random matrices along the last two axes, with gradients, by Bartlett's decomposition."""
         scale = as_operand(scale)
-        length = scale.shape[-1] if len(scale.shape) else 1
+        length = _length(scale)
         rng = generator_from("wishart.rvs", random_state)
         lead = drawn_shape("wishart.rvs", size)
         below = np.tril(rng.standard_normal((*lead, length, length)), -1)
@@ -420,5 +417,6 @@ class Wishart(Family):
         return factor @ factor.mT
 
 
-multivariate_normal, multivariate_t = MultivariateNormal(), MultivariateT()
-dirichlet, wishart = Dirichlet(), Wishart()
+multivariate_normal = MultivariateNormal("multivariate_normal")
+multivariate_t = MultivariateT("multivariate_t")
+dirichlet, wishart = Dirichlet("dirichlet"), Wishart("wishart")

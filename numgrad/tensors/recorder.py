@@ -6,8 +6,8 @@ Its text is ``codegen.cpython.recorded_calls``: Note [Recorder] there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,25 +24,71 @@ from numgrad.core.plan import MAX_PLANS, Planned
 from numgrad.tensors.conversions import enter_again
 
 MOST_OPERANDS = 3
-_objects = ObjectTable(
-    TENSOR=Tensor, PARAMETER=Parameter, NODE=Node, VERSION=Version, ARRAY=np.ndarray, FLOAT=float,
-    INT=int, NONE=None, TRUE=True, FALSE=False, ZERO=0, STATE=state, MODE="mode", RECORDING=2,
-    COMPUTING=1, INFERENCE=INFERENCE, COUNTER=next_sequence.__self__,  # pyright: ignore
-)  # fmt: skip
-_in_use = False
+_COMMON = {
+    "TENSOR": Tensor, "PARAMETER": Parameter, "NODE": Node, "VERSION": Version,
+    "ARRAY": np.ndarray, "FLOAT": float, "INT": int, "NONE": None, "TRUE": True, "FALSE": False,
+    "ZERO": 0, "STATE": state, "MODE": "mode", "RECORDING": 2, "COMPUTING": 1,
+    "INFERENCE": INFERENCE, "COUNTER": next_sequence.__self__,  # pyright: ignore
+}  # fmt: skip
 _watched = False
 
 
-@cache
-def _machine_code() -> Any:
-    from numgrad.codegen.cpython import recorded_calls  # LLVM comes with the first kernel
-    from numgrad.codegen.cpython.builtin import Builtin
+class CallRecorder:
+    """The machine code behind calls, with Tensors or what wraps them.
 
-    return Builtin("recorder", recorded_calls.text(_objects))
+    Parameters
+    ----------
+    name
+        Its name, for the cache of machine code.
+    install
+        Puts it behind calls.
+    wrappers
+        Classes by name: Note [Wrapped Tensors] in ``codegen.cpython.recorded_calls``.
+    """
+
+    everyone: ClassVar[list[CallRecorder]] = []
+
+    def __init__(self, name: str, install: Callable[[], None], **wrappers: type) -> None:
+        self.name, self._install = name, install
+        self.objects = ObjectTable(**_COMMON, **wrappers)
+        self.in_use = False
+        self.everyone.append(self)
+        hot_paths.waiting.append(hot_paths.HotPath(lambda: self.code.cached, self._use))
+        self.switch()
+
+    @cached_property
+    def code(self) -> Any:
+        """The text's machine code."""
+        from numgrad.codegen.cpython import recorded_calls  # LLVM comes with the first kernel
+        from numgrad.codegen.cpython.builtin import Builtin
+
+        return Builtin(self.name, recorded_calls.text(self.objects))
+
+    def switch(self) -> None:
+        """Let machine code do calls, or not, as the user's setting and watchers have it."""
+        self.objects.words[0] = _watched or not hot_paths.enabled()
+
+    def _use(self) -> None:
+        self.code.load()  # or it is not in use
+        with ENTRIES:
+            self.in_use = True
+            self._install()
 
 
 class MachineEntry:
     """The function behind calls of one operation in machine code, and its records of plans.
+
+    Parameters
+    ----------
+    op
+        The operation.
+    entry
+        The function in Python.
+    recorder
+        The machine code.
+    operands_of
+        The operands that the operation's plan is for, of arguments and result; None where a call
+        does something else than that plan.
 
     Attributes
     ----------
@@ -50,16 +96,22 @@ class MachineEntry:
         The function.
     """
 
-    def __init__(self, op: Any, entry: Callable[..., Any]) -> None:
-        self.op, self.entry = op, entry
+    def __init__(
+        self,
+        op: Any,
+        entry: Callable[..., Any],
+        recorder: CallRecorder,
+        operands_of: Callable[[tuple, Any], tuple | None] = lambda args, out: args,
+    ) -> None:
+        self.op, self.entry, self._operands_of = op, entry, operands_of
         self._plans: dict[tuple, Any] = op.quick if isinstance(op, AxisOp) else op.plans
         self._records: dict[tuple, Words] = {}
         # what lies there is held, whatever other threads and finalizers forget or learn meanwhile
         self._table: list[Words | None] = [None] * records.PLACES
         own = Words.of(
-            _objects, entry, self._call_and_learn, self._table, len(op.inputs)
+            recorder.objects, entry, self._call_and_learn, self._table, len(op.inputs)
         )  # which is held: calls may come when this module is gone, as Python ends
-        self.call = _machine_code().function(op.name, own)
+        self.call = recorder.code.function(op.name, own)
 
     def clear(self) -> None:
         """Forget all plans."""
@@ -68,11 +120,14 @@ class MachineEntry:
 
     def _call_and_learn(self, place: int, *args: Any) -> Any:
         out = self.entry(*args)
+        given = self._operands_of(args, out)
+        if given is None:
+            return out
         # looked at once: another thread may give a Tensor another array
-        arrays = [a._array if isinstance(a, Tensor) else None for a in args]
+        arrays = [a._array if isinstance(a, Tensor) else None for a in given]
         operands = [
             (type(a),) if array is None else (array.dtype, array.shape)
-            for a, array in zip(args, arrays, strict=True)
+            for a, array in zip(given, arrays, strict=True)
         ]
         key = tuple([field for operand in operands for field in operand])
         plan = self._plans.get(key)
@@ -88,9 +143,9 @@ class MachineEntry:
 
 def recorded_by(op: Op, entry: Callable[..., Any]) -> Callable[..., Any]:
     """The function behind calls of an operation, in machine code if that is in use."""
-    if not (_in_use and takes(op)):
+    if not (RECORDER.in_use and takes(op)):
         return entry
-    op.shortcuts = MachineEntry(op, entry)
+    op.shortcuts = MachineEntry(op, entry, RECORDER)
     return op.shortcuts.call
 
 
@@ -115,27 +170,23 @@ def stand_aside(watched: bool) -> None:
 
 def is_watched() -> bool:
     """Whether all calls are left to Python."""
-    return bool(_objects.words[0])
+    return bool(RECORDER.objects.words[0])
 
 
 def _switch() -> None:
-    """Let machine code do calls, or not, as the user's setting and watchers have it."""
-    _objects.words[0] = _watched or not hot_paths.enabled()
+    for recorder in CallRecorder.everyone:
+        recorder.switch()
 
 
 def _install() -> None:
     """Put machine code behind the calls of all operations."""
-    global _in_use
-    _machine_code().load()  # or it is not in use
-    with ENTRIES:
-        _in_use = True
-        for op in list(OPS.values()):
-            if op.entered:
-                op.enter_by(recorded_by(op, op.entry))
-        enter_again()
+    for op in list(OPS.values()):
+        if op.entered:
+            op.enter_by(recorded_by(op, op.entry))
+    enter_again()
 
 
-hot_paths.waiting.append(hot_paths.HotPath(lambda: _machine_code().cached, _install))
+RECORDER = CallRecorder("recorder", _install)
 hot_paths.on_switch(_switch)
 
 

@@ -94,7 +94,7 @@ def in_machine_code():
         pytest.skip(offsets.obstacle())
     from numgrad.codegen.cpython.builtin import Builtin
 
-    table = recorder._objects
+    table = recorder.RECORDER.objects
     head = """\
 from numba import int64
 from numgrad.codegen.intrinsics import peek

@@ -351,7 +351,7 @@ BAD = {
     "outside": (
         lambda: ng.solve_ivp(decay, (0, 1), [1.0], t_eval=[2.0], args=(1.0,)), "outside of t_span",
     ),
-    "shape": (lambda: ng.solve_ivp(_wrong_shape, (0, 1), [1.0, 2.0]), r"shape \(1,\) for a state"),
+    "shape": (lambda: ng.solve_ivp(_wrong_shape, (0, 1), [1.0, 2.0]), r"shape \(1,\) for y"),
     "None": (lambda: ng.solve_ivp(lambda t, y: None, (0, 1), [1.0]), "returned a NoneType"),
     "nan": (lambda: ng.solve_ivp(decay, (0, 1), [np.nan], args=(1.0,)), "not finite at the start"),
     "empty": (lambda: ng.solve_ivp(decay, (0, 1), [], args=(1.0,)), "no array in it"),

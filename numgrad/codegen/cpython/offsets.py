@@ -84,7 +84,7 @@ def slots(cls: Any) -> dict[str, int]:
     probe, marker, size = cls.__new__(cls), object(), cls.__basicsize__
     offsets = {}
     for name in cls.__slots__:
-        if name == "__weakref__":
+        if name in ("__weakref__", "__dict__"):
             continue
         slot = vars(cls)[name]
         slot.__set__(probe, marker)

@@ -14,6 +14,12 @@ shapes. There lies a *record*, what the recorder has to know of a plan, or that 
 plan to Python. Where there is none, or that of another plan, it is put there after the call
 (``tensors.recorder``). Calls with parameters have no record, nor have views and operations of
 other families.
+
+Note [Wrapped Tensors]
+----------------------
+Another face of the package (``numgrad.torch``) has objects of a class of its own around Tensors.
+Its calls take the same way, with one step before, which reads the Tensors of operands, and one
+behind, which makes such an object of the result.
 """
 
 from __future__ import annotations
@@ -33,12 +39,42 @@ def text(table: ObjectTable) -> str:
         name, ``ARRAY``, ``FLOAT``, ``INT``, the objects ``NONE``, ``TRUE``, ``FALSE``, ``ZERO``,
         ``INFERENCE``; ``STATE``, whose attribute ``MODE`` says what the thread does, ``RECORDING``
         and ``COMPUTING`` of what it may say; ``COUNTER``, which gives nodes their numbers. All
-        calls are left to Python while the table's first word is not 0.
+        calls are left to Python while the table's first word is not 0. With classes ``WRAPPER`` and
+        ``WRAPPED_PARAMETER``: Note [Wrapped Tensors].
     """
     o, n = offsets.slots(table.objects["TENSOR"]), offsets.slots(table.objects["NODE"])
     x, at = offsets.FIELDS, {name: 8 * k for k, name in enumerate(CALL)}
     of = {name: 8 * k for k, name in enumerate(records.OPERAND)}
     operands, width = 8 * len(CALL), 8 * len(records.OPERAND)
+    unwrapped, read, wrap = "", "", "return tensor"
+    if "WRAPPER" in table.objects:
+        inner = offsets.slots(table.objects["WRAPPER"])["_tensor"]
+        unwrapped = f"""\
+def unwrapped(context, args, count, operands):
+    # copy the operands, of wrappers their Tensors; 0 if nobody has initialised one
+    k = 0
+    while k < count:
+        x = peek(int64, args + 8 * k)
+        kind = peek(int64, x + {x["type"]})
+        if kind == {table["WRAPPER"]} or kind == {table["WRAPPED_PARAMETER"]}:
+            x = peek(int64, x + {inner})
+            if x == 0:
+                return 0
+        poke(x, operands + 8 * k)
+        k += 1
+    return 1
+
+"""
+        read = """given = flags + 48
+    if unwrapped(context, args, count, given) == 0:
+        return call_python(slow, args, count, names)
+    """
+        wrap = f"""wrapper = new_object({table["WRAPPER"]}, 0)
+    if wrapper == 0:
+        release(tensor)
+        return 0
+    poke(tensor, wrapper + {inner})
+    return wrapper"""
     return f"""\
 from numba import int32, int64
 from numgrad.codegen.intrinsics import peek
@@ -48,7 +84,7 @@ from numgrad.codegen.cpython.objects import next_of, as_float, as_int, error_set
 from numgrad.codegen.cpython.objects import no_memory, new_array, listed
 
 {memory_versions.may_be_saved(table)}
-def place_of(context, args, count, grad_bits):
+{unwrapped}def place_of(context, args, count, grad_bits):
     # a place by the operands' dtypes and shapes, or -1; at ``grad_bits`` bits of those that require
     # grad
     tensor, parameter, array_type = {table["TENSOR"]}, {table["PARAMETER"]}, {table["ARRAY"]}
@@ -210,7 +246,7 @@ def recorded(context, args, count, record, mask, out):
     return node
 
 def wrapped(context, out, node):
-    # a new Tensor of an array, whose reference it takes over, with a node or 0
+    # a new Tensor, or its wrapper, of an array, whose reference it takes over, with a node or 0
     none = {table["NONE"]}
     tensor = new_object({table["TENSOR"]}, 0)
     if tensor == 0:
@@ -237,7 +273,7 @@ def wrapped(context, out, node):
     poke(none, tensor + {o["_grad"]})
     keep(none)
     poke(none, tensor + {o["_extra"]})
-    return tensor
+    {wrap}
 
 def kernel(me, args, count, names):
     own = me + {offsets.BYTES}
@@ -250,30 +286,31 @@ def kernel(me, args, count, names):
     release(mode)
     if mode != {table["RECORDING"]} and mode != {table["COMPUTING"]}:
         return call_python(slow, args, count, names)
-    flags = scratch(6)
-    place = place_of(context, args, count, flags)
+    flags = scratch(10)
+    given = args
+    {read}place = place_of(context, given, count, flags)
     if place < 0:
         return call_python(slow, args, count, names)
     record, matches = listed(peek(int64, own + 24), place), 0
     if record != {table["NONE"]}:
-        matches = fits(context, args, count, record + {offsets.BYTES})
+        matches = fits(context, given, count, record + {offsets.BYTES})
     if matches == 0:
         number = new_int(place)
         if number == 0:
             return 0
-        given, k = flags + 8, 0
-        poke(number, given)
+        learned, k = flags + 8, 0
+        poke(number, learned)
         while k < count:
-            poke(peek(int64, args + 8 * k), given + 8 + 8 * k)
+            poke(peek(int64, args + 8 * k), learned + 8 + 8 * k)
             k += 1
-        answer = call_python(peek(int64, own + 16), given, count + 1, names)
+        answer = call_python(peek(int64, own + 16), learned, count + 1, names)
         release(number)
         return answer
     known = record + {offsets.BYTES}
     if peek(int64, known + {at["packed"]}) == 0:
         return call_python(slow, args, count, names)
     keep(record)
-    out = computed(context, args, count, known)
+    out = computed(context, given, count, known)
     if out == 0:
         release(record)
         if error_set() != 0:
@@ -282,7 +319,7 @@ def kernel(me, args, count, names):
     mask = peek(int64, flags) & peek(int64, known + {at["grad_mask"]})
     node = int64(0)
     if mask != 0 and mode == {table["RECORDING"]}:
-        node = recorded(context, args, count, known, mask, out)
+        node = recorded(context, given, count, known, mask, out)
         if node == 0:
             release(record)
             release(out)

@@ -360,14 +360,14 @@ def test_what_cannot_be_installed_stays_in_python(at, monkeypatch):
 
     told = []
     monkeypatch.setattr(hot_paths, "tell", told.append)
-    monkeypatch.setattr(recorder, "_in_use", False)
-    monkeypatch.setattr(recorder, "_machine_code", broken)
+    monkeypatch.setattr(recorder.RECORDER, "in_use", False)
+    monkeypatch.setattr(recorder.RECORDER.code, "load", broken)
     cached = broken if at == "cached" else lambda: True
-    monkeypatch.setattr(hot_paths, "waiting", [hot_paths.HotPath(cached, recorder._install)])
+    monkeypatch.setattr(hot_paths, "waiting", [hot_paths.HotPath(cached, recorder.RECORDER._use)])
     hot_paths.install(only_cached=True)
     assert len(told) == 1
     assert not hot_paths.waiting
-    assert not recorder._in_use
+    assert not recorder.RECORDER.in_use
 
 
 def test_a_record_lives_as_long_as_its_place():
@@ -377,7 +377,7 @@ def test_a_record_lives_as_long_as_its_place():
             entry.clear()  # as another thread, or a finalizer
 
     op = OPS["exp"]
-    entry = recorder.MachineEntry(op, recorder.in_python(op))
+    entry = recorder.MachineEntry(op, recorder.in_python(op), recorder.RECORDER)
     entry._records = Forgetful()
     x = leaf(5)
     assert np.array_equal(entry.call(x).numpy(force=True), ng.exp(x).numpy(force=True))
@@ -393,7 +393,7 @@ def test_a_record_is_that_of_its_plan():
             return super().get(key)
 
     op = OPS["exp"]
-    entry = recorder.MachineEntry(op, recorder.in_python(op))
+    entry = recorder.MachineEntry(op, recorder.in_python(op), recorder.RECORDER)
     entry._plans, x = Changing(op.plans), leaf(5)
     entry._call_and_learn(0, x)
     (record,) = entry._records.values()
@@ -403,7 +403,7 @@ def test_a_record_is_that_of_its_plan():
 
 def test_what_machine_code_reads_is_held():
     referenced = OPS["exp"].shortcuts.call.__self__.referenced
-    assert any(each is recorder._objects for each in referenced)
+    assert any(each is recorder.RECORDER.objects for each in referenced)
     assert any(each is walk._objects for each in walk._advance.__self__.referenced)
 
 

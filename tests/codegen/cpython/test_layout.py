@@ -91,7 +91,7 @@ from numgrad.tensors import recorder
 from numgrad.core.op import OPS
 x = np.ones(3)
 kernel = OPS["multiply"].plan((x, x)).entry
-print(is_readable(), type(kernel).__name__, walk._advance is not None, recorder._in_use)
+print(is_readable(), type(kernel).__name__, walk._advance is not None, recorder.RECORDER.in_use)
 """
 
 

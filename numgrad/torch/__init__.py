@@ -1,0 +1,91 @@
+"""PyTorch's names over numgrad: a script for PyTorch runs by changing its import.
+
+>>> import numgrad.torch as torch
+>>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+>>> (x * x).sum().backward()
+>>> x.grad
+tensor([2., 4.])
+
+Note [Room of the face]
+-----------------------
+``wrapping``
+    the class ``Tensor``, a wrapper of numgrad's (why: Note [Wrapper, subclass or flag]): ``wrap``
+    and ``unwrap`` go between the two, through tuples, lists and dicts; ``same`` gives the wrapper
+    that users have already (Note [Identity]); ``face_function`` makes a function of numgrad's one
+    of the face, ``user_function`` the reverse, for hooks and closures that numgrad calls.
+    Operations of numgrad that are called with wrappers give wrappers (``Tensor.apply``), so
+    code of numgrad that only calls operations (most layers) takes them too; code that asks for
+    ``x.dtype.kind`` or ``x.size`` has to get numgrad's Tensors.
+``calls``
+    rows of tables and what follows from them: Note [Rows of names]. A module is declared by
+    ``publish(space, globals(), table(space, globals(), TEXT))``.
+``table_*``, ``linalg``, ``fft``, ``special``
+    the tables.
+``members``, ``indexing``, ``creation``, ``random``, ``dtypes``, ``printing``
+    what follows from no table.
+``missing``
+    names that PyTorch has and the face lacks.
+"""
+
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
+import numgrad as _ng
+from numgrad.core.namespaces import namespace as _namespace
+from numgrad.errors import NumgradAttributeError as _NumgradAttributeError
+from numgrad.torch import calls as _calls, members as _members
+from numgrad.torch.dtypes import ALIASES as _ALIASES, DTYPES as _DTYPES
+
+for _name in ("elementwise", "reductions", "shapes", "products"):
+    _import_module(f"numgrad.torch.table_{_name}")
+_members.install()
+_calls.publish("", globals(), _calls.ROWS[""])
+_calls.publish_operators()
+_members.install_same()
+_HOMES = {
+    "numgrad.torch.wrapping": "Tensor",
+    "numgrad.torch.dtypes": "Size can_cast device dtype finfo get_default_dtype iinfo layout "
+    "memory_format promote_types set_default_dtype strided sparse_coo sparse_csr "
+    "contiguous_format preserve_format channels_last channels_last_3d",
+    "numgrad.torch.creation": "arange as_tensor asarray empty empty_like empty_permuted "
+    "empty_strided eye from_numpy full full_like linspace logspace ones ones_like range=range_ "
+    "scalar_tensor tensor tril_indices triu_indices vander zeros zeros_like",
+    "numgrad.torch.random": "Generator bernoulli default_generator get_rng_state initial_seed "
+    "manual_seed multinomial normal poisson rand rand_like randint randint_like randn randn_like "
+    "randperm seed set_rng_state",
+    "numgrad.torch.printing": "set_printoptions",
+    "numgrad.torch.members": "allclose equal is_complex is_conj is_floating_point is_nonzero "
+    "is_same_size is_tensor numel result_type",
+    "numgrad.autograd.modes": "enable_grad inference_mode is_grad_enabled "
+    "is_inference_mode_enabled no_grad set_grad_enabled",
+    "numgrad.config": "get_num_threads set_num_threads",
+    "math": "e inf nan pi",
+}
+_namespace(
+    globals(),
+    _HOMES,
+    late={
+        "numgrad.torch": "autograd cuda fft func linalg multiprocessing nn optim random special "
+        "utils",
+        "numgrad.torch.func": "vmap",
+    },
+)
+globals().update({_name: _d for _name, _d in {**_DTYPES, **_ALIASES}.items()})
+for _d in _members.TENSOR_CLASSES:
+    globals()[_d.__name__] = _d
+newaxis = None
+__version__ = f"2.13.0+numgrad{_ng.__version__}"
+_load = globals()["__getattr__"]
+
+
+def __getattr__(name: str) -> _Any:
+    if name in __all__ or name[:2] == "__":
+        return _load(name)
+    from numgrad.torch.missing import said
+
+    raise _NumgradAttributeError(
+        f"module 'torch' has no attribute {name!r}: {said(name)}", name=name
+    )
+
+
+__all__ = sorted({*globals()["__all__"], *_calls.FUNCTIONS, *_DTYPES, *_ALIASES})

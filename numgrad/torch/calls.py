@@ -1,0 +1,517 @@
+"""Rows of the tables of names, and the functions and methods that follow from them.
+
+Note [Rows of names]
+--------------------
+A row says what a name of PyTorch's is in terms of numgrad: ``name(parameters): expression``, with
+PyTorch's names of parameters, and an expression of Tensors of numgrad (``torch.Tensor``s never get
+there). A line in brackets before rows says for those below how which operands are promoted, by
+their positions (``number 2``: the first two; ``float 1:3``: the second and third):
+
+``number``
+    to their common dtype, Note [Promotion by category] in ``dtypes``;
+``float``
+    the same, and integers to the default dtype;
+``same``
+    not at all: these are just what has to be Tensors.
+
+and what else there is: ``inplace``, a form ``name_`` that writes into the first operand;
+``function`` and ``method``, that it is only the one or the other; ``sizes=1``, that from the second
+parameter on integers may be written without parentheses. A row with ``-> values indices`` before
+the colon has a named tuple. In a section with ``direct`` stand names of rows and operations that
+are the same for operands of one floating dtype, ``acos=arccos``; such calls are done by machine
+code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from numgrad.autograd.variable import Tensor as Base
+from numgrad.codegen.cpython import hot_paths
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.tensors.inplace import inplace as write_operation
+from numgrad.tensors.recorder import CallRecorder, MachineEntry, takes
+from numgrad.torch import dtypes
+from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap
+
+_SPELLINGS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
+"""NumPy's names of arguments, which PyTorch takes too."""
+_NUMBERS = (float, int, complex, bool, np.generic)
+
+
+class TableRow:
+    """A name of PyTorch's: Note [Rows of names].
+
+    Attributes
+    ----------
+    space, name, function
+        The module, the name; what it is, a function of numgrad's Tensors.
+    signature
+        Parameters, as written.
+    kind, operands
+        How which parameters are promoted.
+    op
+        The operation that it is for operands of one floating dtype.
+    named
+        Class of the named tuple of several results.
+    sizes
+        The first parameter that may be written as several integers.
+    flags
+        The others: ``inplace``, ``function``, ``method``.
+    """
+
+    entry: Any = None
+
+    def __init__(
+        self, space: str, name: str, function: Any, section: Section, op: Any = None,
+        fields: Sequence[str] = (), signature: str = "",
+    ) -> None:  # fmt: skip
+        self.space, self.name, self.function, self.op = space, name, function, op
+        self.kind, self.sizes, self.flags = section.kind, section.sizes, section.flags
+        self.signature = signature
+        code = function.__code__
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        self.parameters = frozenset(names)
+        self.positions = {a: k for k, a in enumerate(names[: code.co_argcount])}
+        self.operands = names[section.first : section.last]
+        self.named = named_tuple(name, tuple(fields)) if fields else None
+        self.__doc__ = function.__doc__
+
+    def base(self, args: Iterable[Any], params: dict[str, Any]) -> Any:
+        """The result as Tensors of numgrad."""
+        given = [unwrap(a) for a in args]
+        options = {self.spelled(name): unwrap(value) for name, value in params.items()}
+        if self.sizes is not None and len(given) > self.sizes:
+            first = given[self.sizes]
+            if not isinstance(first, tuple | list):
+                given[self.sizes :] = [tuple(given[self.sizes :])]
+        if self.operands:
+            self.promote(given, options)
+        return self.function(*given, **options)
+
+    def spelled(self, name: str) -> str:
+        """The name of a parameter, which may be written as NumPy calls it."""
+        if name in self.parameters:
+            return name
+        other = _SPELLINGS.get(name, name)
+        return other if other in self.parameters else name
+
+    def promote(self, given: list[Any], options: dict[str, Any]) -> None:
+        """Give operands their common dtype."""
+        holders: list[tuple[Any, Any]] = []
+        for name in self.operands:
+            k = self.positions.get(name, len(given))
+            if k < len(given):
+                holders.append((given, k))
+            elif name in options:
+                holders.append((options, name))
+        values = [place[k] for place, k in holders]
+        first = values[0] if values else None
+        if not isinstance(first, Base) and not (
+            isinstance(first, _NUMBERS) and any(isinstance(v, Base) for v in values)
+        ):
+            shown = type(first).__name__ if values else "nothing"
+            if not isinstance(first, tuple | list):
+                raise NumgradTypeError(
+                    f"{self.name}(): argument '{self.operands[0]}' must be a Tensor, got {shown}"
+                )
+        if self.kind == "same":
+            return
+        flat = [v for v in values if not isinstance(v, tuple | list)]
+        flat += [v for each in values if isinstance(each, tuple | list) for v in each]
+        d = dtypes.common_dtype(flat)
+        if self.kind == "float" and d.kind not in "fc":
+            d = dtypes.get_default_dtype().numpy
+        for place, k in holders:
+            value = place[k]
+            if isinstance(value, tuple | list):
+                place[k] = [cast(v, d) for v in value]
+            else:
+                place[k] = cast(value, d)
+
+
+def cast(value: Any, d: Any) -> Any:
+    """A Tensor in a dtype of NumPy's; numbers, which take on any dtype, as they are."""
+    if isinstance(value, Base):
+        return value if value.dtype == d else OPS["astype"](value, dtype=d)
+    if d.kind in "iu" and isinstance(value, int | np.integer):
+        return int(np.array(value).astype(d)) if not isinstance(value, bool) else int(value)
+    if d.kind == "b" and isinstance(value, int | float):
+        return bool(value)
+    return value
+
+
+def named_tuple(name: str, fields: tuple[str, ...]) -> Any:
+    """A class of named tuples, as ``torch.return_types`` has it."""
+    kind = namedtuple(name, fields)
+    kind.__module__ = "torch.return_types"
+    return kind
+
+
+# ------------------------------------------------------------------------------ reading of tables
+
+
+class Section(NamedTuple):
+    """The line in brackets: Note [Rows of names]."""
+
+    kind: str
+    first: int
+    last: int
+    flags: frozenset[str]
+    sizes: int | None
+
+    @classmethod
+    def read(cls, text: str) -> Section:
+        """Read it."""
+        kind, span, *flags = text.split()
+        first, _, last = span.rpartition(":")
+        sizes = [int(flag.partition("=")[2]) for flag in flags if flag.startswith("sizes=")]
+        return cls(kind, int(first or 0), int(last), frozenset(flags), sizes[0] if sizes else None)
+
+
+ROWS: dict[str, dict[str, TableRow]] = {}
+"""Rows by module of PyTorch's (empty for its topmost) and name."""
+_ROW = re.compile(r"(\w+)\((.*?)\)(?: -> ([\w ]+?))?: (.*)", re.DOTALL)
+
+
+def table(space: str, scope: dict[str, Any], text: str) -> dict[str, TableRow]:
+    """Read rows of a module, whose expressions have the names of ``scope``."""
+    rows = ROWS.setdefault(space, {})
+    section = Section.read("same 0")
+    for line in re.split(r"\n(?=\S)", text.strip()):
+        if line.startswith("["):
+            section = Section.read(line.strip("[]"))
+        elif line.startswith("aliases "):
+            for entry in line.split()[1:]:
+                name, _, other = entry.partition("=")
+                rows[name] = rows[other]
+        elif "direct" in section.flags:
+            for entry in line.split():
+                name, _, op = entry.partition("=")
+                operation = OPS[op or name]
+                signature = ", ".join(("input", "other", "third")[: len(operation.inputs)])
+                function = eval(f"lambda {signature}: op({signature})", {"op": operation})
+                rows[name] = _row(space, name, function, section, operation, (), signature)
+        else:
+            match = _ROW.fullmatch(line)
+            assert match is not None, line
+            name, signature, fields, body = match.groups()
+            op = None
+            if " == " in body and body.split(" == ")[0] in OPS:
+                first, body = body.split(" == ", 1)
+                op = OPS[first]
+            function = eval(f"lambda {signature}: ({body})", scope)
+            rows[name] = _row(space, name, function, section, op, (fields or "").split(), signature)
+    return rows
+
+
+def _row(space: str, name: str, function: Any, *rest: Any) -> TableRow:
+    function.__name__ = function.__qualname__ = name
+    return TableRow(space, name, function, *rest)
+
+
+# ---------------------------------------------------------------------------------------- results
+
+
+def finish(row: TableRow, result: Any) -> Any:
+    """A result as users see it."""
+    if row.named is not None:
+        return row.named(*map(wrap, result))
+    return wrap(result)
+
+
+def write(row: TableRow, out: Any, result: Any) -> Any:
+    """Write a result into ``out``, which is returned."""
+    if isinstance(result, tuple | list):
+        for target, value in zip(out, result, strict=True):
+            write(row, target, value)
+        return row.named(*out) if row.named is not None else out
+    if not isinstance(out, Tensor):
+        raise NumgradTypeError(f"{row.name}(): argument 'out' must be Tensor, got {out!r:.40}")
+    target = out._tensor
+    check_cast(result.dtype, target.dtype, "the desired output type")
+    if state.grad_enabled and (target.requires_grad or result.requires_grad):
+        raise NumgradRuntimeError(
+            f"{row.name}(): functions with out=... arguments don't support automatic "
+            "differentiation, but one of the arguments requires grad; use copy_, or torch.no_grad()"
+        )
+    if tuple(target.shape) != tuple(result.shape):
+        resize(row.name, target, tuple(result.shape))
+    target.copy_(result)  # pyright: ignore
+    return out
+
+
+def resize(name: str, target: Any, shape: tuple[int, ...]) -> None:
+    """Give ``out`` the shape of a result, with a warning where it had elements."""
+    import warnings
+
+    if target.size:
+        warnings.warn(
+            f"{name}(): an output with one or more elements was resized since it had shape "
+            f"{list(target.shape)}, which does not match the required output shape {list(shape)}; "
+            "reuse it after resizing it to zero elements, t.resize_(0)",
+            UserWarning,
+            stacklevel=4,
+        )
+    target.data = Base(np.empty(shape, target.dtype))
+
+
+def check_cast(source: Any, target: Any, role: str) -> None:
+    """Raise where a result's category is above that of where it is written."""
+    ours, theirs = dtypes.OF[source], dtypes.OF[target]
+    if not dtypes.can_cast(ours, theirs):
+        raise NumgradRuntimeError(f"result type {ours!r} can't be cast to {role} {theirs!r}")
+
+
+def store(row: TableRow, target: Any, result: Any) -> None:
+    """Write a result into the first operand."""
+    check_cast(result.dtype, target.dtype, "the desired output type")
+    if tuple(result.shape) != tuple(target.shape):
+        raise NumgradRuntimeError(
+            f"{row.name}_(): output with shape {list(target.shape)} doesn't match the broadcast "
+            f"shape {list(result.shape)}"
+        )
+    target.copy_(result)
+
+
+# ------------------------------------------------------------------------------ functions, methods
+
+
+class Function:
+    """A function of the module, which no class binds as a method."""
+
+    __slots__ = ("__name__", "__qualname__", "row")
+    __module__ = "torch"
+
+    def __init__(self, row: TableRow) -> None:
+        self.row, self.__name__ = row, row.name
+        self.__qualname__ = row.name
+
+    @property
+    def __signature__(self) -> Any:
+        from inspect import signature
+
+        return signature(self.row.function)
+
+    def __repr__(self) -> str:
+        return f"<function torch.{self.__name__}>"
+
+    def __reduce__(self) -> str:
+        return self.__name__
+
+
+def in_python(row: TableRow) -> Callable[..., Any]:
+    """The function behind calls of a row, in Python."""
+
+    def call(*args: Any, **params: Any) -> Any:
+        if hot_paths.waiting:
+            hot_paths.count_call()
+        out = params.pop("out", None) if params else None
+        for a in args:
+            kind = type(a)
+            if kind is not Tensor and hasattr(kind, "__torch_function__"):
+                return overridden(row, kind, args, params)
+        result = row.base(args, params)
+        return finish(row, result) if out is None else write(row, out, result)
+
+    call.__name__ = call.__qualname__ = row.name
+    return call
+
+
+def overridden(row: TableRow, kind: Any, args: tuple, params: dict[str, Any]) -> Any:
+    """The result by an operand's class that says itself what functions mean."""
+    return kind.__torch_function__(FUNCTIONS[row.name], (kind,), args, params)
+
+
+FUNCTIONS: dict[str, Any] = {}
+"""Functions by name."""
+_direct: list[tuple[TableRow, Any, list[Callable[..., Any]]]] = []
+"""Rows whose calls machine code can do: row, function, methods."""
+
+
+def function_of(row: TableRow) -> Any:
+    """The function of a row."""
+    call = in_python(row)
+    members = {"__call__": staticmethod(call), "__slots__": (), "__doc__": row.function.__doc__}
+    function = type(row.name, (Function,), members)(row)
+    if row.op is not None and takes(row.op):
+        _direct.append((row, function, []))
+        _enter(row, function, [])
+    return function
+
+
+def method_of(function: Any) -> Callable[..., Any]:
+    """The method of a row."""
+    enter = type(function).__call__
+
+    def method(self: Tensor, *args: Any, **params: Any) -> Any:
+        return enter(self, *args, **params)
+
+    return _listed(function, method)
+
+
+def operator_of(function: Any) -> Callable[..., Any]:
+    """An operator of two operands."""
+    enter = type(function).__call__
+
+    def method(self: Tensor, other: Any) -> Any:
+        kind = type(other)
+        if kind is Tensor or kind is float or kind is int:
+            return enter(self, other)
+        return enter(self, other) if acceptable(other) else NotImplemented
+
+    return _listed(function, method)
+
+
+def reflected_of(function: Any) -> Callable[..., Any]:
+    """An operator of a Tensor on the right."""
+    enter = type(function).__call__
+
+    def method(self: Tensor, other: Any) -> Any:
+        return enter(other, self) if acceptable(other) else NotImplemented
+
+    return _listed(function, method)
+
+
+def inplace_of(row: TableRow) -> Callable[..., Any]:
+    """The method that writes into its object."""
+    names = row.name + "_"
+
+    def method(self: Tensor, *args: Any, **params: Any) -> Tensor:
+        target = self._tensor
+        if row.op is not None and not params:
+            given = _plain((self, *args))
+            if given is not None and len(given) == len(row.op.inputs):
+                write_operation(row.op, names, target, given[1:], {})
+                return self
+        store(row, target, row.base((self, *args), params))
+        return self
+
+    method.__name__ = method.__qualname__ = names
+    return method
+
+
+def acceptable(other: Any) -> bool:
+    """Whether operators compute with an operand."""
+    return isinstance(other, (Tensor, Base, np.ndarray, *_NUMBERS))
+
+
+def _listed(function: Any, method: Callable[..., Any]) -> Callable[..., Any]:
+    method.__name__ = method.__qualname__ = function.__name__
+    method.__doc__ = function.__doc__
+    for row, _, methods in _direct:
+        if row is function.row:
+            methods.append(method)
+            if RECORDER.in_use:
+                _enter(row, function, [method])
+    return method
+
+
+# ------------------------------------------------------------------------------------ machine code
+
+
+def _plain(args: tuple) -> tuple | None:
+    """Operands as Tensors of numgrad, if all are of one floating dtype, or numbers of its kind."""
+    d, given = None, []
+    for a in args:
+        kind = type(a)
+        if kind is Tensor or kind is Parameter:
+            a = a._tensor
+            own = a.dtype
+            if own.kind not in "fc" or (d is not None and own != d):
+                return None
+            d = own
+        elif kind is not float and kind is not int:
+            return None
+        given.append(a)
+    return tuple(given)
+
+
+def _operands_of(args: tuple, out: Any) -> tuple | None:
+    return _plain(args) if type(out) is Tensor else None
+
+
+def _enter(row: TableRow, function: Any, methods: list[Callable[..., Any]]) -> None:
+    """Put machine code behind a function and its methods, once it is in use."""
+    if not RECORDER.in_use:
+        return
+    if not isinstance(row.entry, MachineEntry):
+        python = type(function).__call__
+        row.entry = MachineEntry(row.op, python, RECORDER, _operands_of)
+        type(function).__call__ = staticmethod(row.entry.call)  # pyright: ignore
+    call = row.entry.call
+    for method in methods:
+        place = method.__code__.co_freevars.index("enter")
+        method.__closure__[place].cell_contents = call  # pyright: ignore
+
+
+def _install() -> None:
+    for row, function, methods in _direct:
+        _enter(row, function, methods)
+
+
+RECORDER = CallRecorder("torch_recorder", _install, WRAPPER=Tensor, WRAPPED_PARAMETER=Parameter)
+"""Machine code behind calls of this room."""
+attach = partial(setattr, Tensor)
+
+
+# --------------------------------------------------------------------------------------- modules
+
+_DUNDERS = {
+    "add": "add", "sub": "sub", "mul": "mul", "div": "truediv", "floor_divide": "floordiv",
+    "remainder": "mod", "pow": "pow", "matmul": "matmul", "bitwise_and": "and",
+    "bitwise_or": "or", "bitwise_xor": "xor", "bitwise_left_shift": "lshift",
+    "bitwise_right_shift": "rshift",
+}  # fmt: skip
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_UNARY = {"neg": "neg", "abs": "abs", "bitwise_not": "invert", "positive": "pos"}
+
+
+def publish(space: str, public: dict[str, Any], rows: dict[str, TableRow]) -> None:
+    """Put the functions of rows into a module, and those of the topmost one on ``Tensor``."""
+    made: dict[int, Any] = {}
+    for name, row in rows.items():
+        function = made.get(id(row))
+        if function is None:
+            function = made[id(row)] = _published(row) or function_of(row)
+        if "method" not in row.flags:
+            public[name] = function
+        if space:
+            continue
+        FUNCTIONS[name] = function
+        if "function" not in row.flags:
+            setattr(Tensor, name, method_of(function))
+        if "inplace" in row.flags:
+            setattr(Tensor, f"{name}_", inplace_of(row))
+
+
+_all: dict[int, Any] = {}
+
+
+def _published(row: TableRow) -> Any:
+    """The function of a row that several modules have."""
+    if id(row) not in _all:
+        _all[id(row)] = function_of(row)
+    return _all[id(row)]
+
+
+def publish_operators() -> None:
+    """Set Python's operators on ``Tensor``."""
+    for name, dunder in _DUNDERS.items():
+        function = FUNCTIONS[name]
+        setattr(Tensor, f"__{dunder}__", operator_of(function))
+        setattr(Tensor, f"__r{dunder}__", reflected_of(function))
+        if "inplace" in function.row.flags:
+            setattr(Tensor, f"__i{dunder}__", vars(Tensor)[f"{name}_"])
+    for name in _COMPARISONS:
+        setattr(Tensor, f"__{name}__", operator_of(FUNCTIONS[name]))
+    for name, dunder in _UNARY.items():
+        setattr(Tensor, f"__{dunder}__", method_of(FUNCTIONS[name]))

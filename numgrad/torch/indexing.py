@@ -1,0 +1,71 @@
+"""Indices as PyTorch has them, for reading and for writing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.variable import Tensor as Base
+from numgrad.core.op import OPS
+from numgrad.errors import NumgradIndexError, NumgradValueError
+from numgrad.torch.wrapping import Tensor, wrapped
+
+
+def _entry(entry: Any) -> Any:
+    kind = type(entry)
+    if kind is int or entry is None or entry is Ellipsis or kind is bool:
+        return entry
+    if kind is slice:
+        if entry.step is not None and entry.step <= 0:
+            raise NumgradValueError("step must be greater than zero; use flip")
+        return slice(_bound(entry.start), _bound(entry.stop), _bound(entry.step))
+    if isinstance(entry, Tensor):
+        entry = entry._tensor
+    if isinstance(entry, Base):
+        if entry.dtype.kind not in "biu":
+            raise NumgradIndexError(
+                "tensors used as indices must be long, int, byte or bool tensors"
+            )
+        return OPS["astype"](entry, dtype=np.dtype(bool)) if entry.dtype == np.uint8 else entry
+    if isinstance(entry, list | tuple | range):
+        parts = [_entry(part) for part in entry]
+        parts = [np.asarray(p._array) if isinstance(p, Base) else p for p in parts]
+        array = np.array(parts)
+        return array.astype(np.int64) if not array.size else array
+    return entry
+
+
+def _bound(value: Any) -> Any:
+    return int(value) if isinstance(value, Tensor | Base) else value  # pyright: ignore
+
+
+def as_index(x: Any, index: Any) -> tuple:
+    """An index as numgrad takes it, a tuple."""
+    entries = index if isinstance(index, tuple) else (index,)
+    return tuple([_entry(entry) for entry in entries])
+
+
+def getitem(self: Tensor, index: Any) -> Tensor:
+    """Part of a Tensor: integers, slices, ``...``, None, masks and Tensors of integers."""
+    kind = type(index)
+    if kind is int:
+        if not self._tensor.ndim:
+            raise NumgradIndexError(
+                "invalid index of a 0-dim tensor. Use `tensor.item()` to convert it to a number"
+            )
+        return wrapped(self._tensor[index])  # pyright: ignore
+    return wrapped(self._tensor[as_index(self._tensor, index)])  # pyright: ignore
+
+
+def setitem(self: Tensor, index: Any, value: Any) -> None:
+    """Write to a part of a Tensor; the value is cast to its dtype."""
+    target = self._tensor
+    value = value._tensor if isinstance(value, Tensor) else value
+    if isinstance(value, np.ndarray):
+        value = Base(value)
+    if isinstance(value, Base):
+        value = value if value.dtype == target.dtype else OPS["astype"](value, dtype=target.dtype)
+    else:
+        value = np.asarray(value).astype(target.dtype)
+    target[as_index(target, index)] = value  # pyright: ignore

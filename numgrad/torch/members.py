@@ -1,0 +1,717 @@
+"""TensorMembers of ``torch.Tensor`` that follow from no table: attributes, conversions, history."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import numgrad as ng
+from numgrad.autograd.variable import Parameter as BaseParameter, Tensor as Base
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS
+from numgrad.errors import (
+    NumgradAttributeError,
+    NumgradNotImplementedError,
+    NumgradRuntimeError,
+    NumgradTypeError,
+)
+from numgrad.torch import creation, dtypes, indexing
+from numgrad.torch.dtypes import OF, Size, as_numpy
+from numgrad.torch.wrapping import Parameter, Tensor, known, same, unwrap, user_function, wrapped
+
+_MEMBERS: dict[str, Any] = {}
+
+
+def _constant(value: Any, text: str) -> property:
+    return property(lambda self: value, doc=text)
+
+
+class TensorMembers:
+    """Attributes and methods; each is set on ``Tensor``."""
+
+    _tensor: Any
+
+    # ------------------------------------------------------------------------------- what it is
+
+    shape = property(lambda self: Size(self._tensor.shape), doc="Lengths of axes.")
+    ndim = property(lambda self: self._tensor.ndim, doc="Number of axes.")
+    dtype = property(lambda self: OF[self._tensor.dtype], doc="Type of elements.")
+    itemsize = property(lambda self: self._tensor.itemsize, doc="Bytes of an element.")
+    nbytes = property(lambda self: self._tensor.nbytes, doc="Bytes of all elements.")
+    device = _constant(dtypes.device("cpu"), "Where it is: on the CPU.")
+    layout = _constant(dtypes.strided, "How it lies in memory.")
+    is_cpu = _constant(True, "Whether it is on the CPU.")
+    is_cuda = _constant(False, "Whether it is on a GPU.")
+    is_mps = is_xpu = is_meta = is_mkldnn = is_vulkan = is_sparse = is_cuda
+    is_sparse_csr = is_quantized = is_nested = is_cuda
+    names = property(lambda self: (None,) * self._tensor.ndim, doc="Names of axes: none.")
+    name = _constant(None, "Its name: none.")
+
+    def size(self, dim: int | None = None) -> Any:
+        """Length of an axis, or of all."""
+        shape = Size(self._tensor.shape)
+        return shape if dim is None else shape[_axis(self, dim)]
+
+    def dim(self) -> int:
+        """Number of axes."""
+        return self._tensor.ndim
+
+    def numel(self) -> int:
+        """Number of elements."""
+        return self._tensor.size
+
+    def element_size(self) -> int:
+        """Bytes of an element."""
+        return self._tensor.itemsize
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Distances in memory along axes, in elements."""
+        x = self._tensor
+        steps = _standard(x) if x.size < 2 else tuple(s // x.itemsize for s in x.strides)
+        return steps if dim is None else steps[_axis(self, dim)]
+
+    def storage_offset(self) -> int:
+        """Where it begins in its memory, in elements."""
+        from numgrad.torch.table_shapes import address
+
+        x = self._tensor
+        owner = x if x._base is None else x._base
+        return (address(x) - address(owner)) // x.itemsize
+
+    def data_ptr(self) -> int:
+        """The address of its first element."""
+        return self._tensor._array.__array_interface__["data"][0] if self._tensor.size else 0
+
+    def is_contiguous(self, memory_format: Any = dtypes.contiguous_format) -> bool:
+        """Whether elements lie one behind the other in order."""
+        array = self._tensor._array
+        if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
+            array = np.moveaxis(array, 1, -1)
+        return array.flags.c_contiguous
+
+    def contiguous(self, memory_format: Any = dtypes.contiguous_format) -> Any:
+        """The Tensor itself if it is contiguous, else a copy that is."""
+        if self.is_contiguous(memory_format):
+            return self
+        if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
+            return wrapped(ng.moveaxis(ng.copy(ng.moveaxis(self._tensor, 1, -1)), -1, 1))
+        return wrapped(ng.copy(self._tensor))
+
+    def is_floating_point(self) -> bool:
+        """Whether elements are floats."""
+        return self._tensor.dtype.kind == "f"
+
+    def is_complex(self) -> bool:
+        """Whether elements are complex."""
+        return self._tensor.dtype.kind == "c"
+
+    def is_signed(self) -> bool:
+        """Whether elements have a sign."""
+        return self._tensor.dtype.kind not in "ub"
+
+    def is_same_size(self, other: Any) -> bool:
+        """Whether another has the same shape."""
+        return tuple(self._tensor.shape) == tuple(other.shape)
+
+    def is_nonzero(self) -> bool:
+        """Whether the one element is not zero."""
+        return bool(self)
+
+    def is_conj(self) -> bool:
+        """Whether it is a lazy conjugate: there are none."""
+        return False
+
+    is_neg = is_pinned = is_coalesced = is_conj
+
+    def is_set_to(self, tensor: Any) -> bool:
+        """Whether another shows the same elements of the same memory."""
+        a, b = self._tensor._array, tensor._tensor._array
+        return a.__array_interface__ == b.__array_interface__
+
+    def get_device(self) -> int:
+        """The number of its GPU: -1, since it is on the CPU."""
+        return -1
+
+    # ------------------------------------------------------------------------------- history
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operations on it are recorded."""
+        return self._tensor.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self._tensor.requires_grad = value
+        known(self)  # pyright: ignore
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Set whether operations on it are recorded."""
+        self._tensor.requires_grad_(requires_grad)
+        return known(self)  # pyright: ignore
+
+    @property
+    def grad(self) -> Any:
+        """The gradient that backwards have summed up, or None."""
+        g = self._tensor.grad
+        return None if g is None else same(g)
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        self._tensor.grad = unwrap(value)
+        if value is not None:
+            known(value)
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._tensor.grad = None
+
+    grad_fn = property(lambda self: self._tensor.grad_fn, doc="The node that made it, or None.")
+    is_leaf = property(lambda self: self._tensor.is_leaf, doc="Whether no operation made it.")
+    output_nr = property(lambda self: self._tensor.output_nr, doc="Its number among results.")
+    retains_grad = property(lambda self: self._tensor.retains_grad, doc="Whether it keeps grad.")
+    _version = property(lambda self: self._tensor._version, doc="Number of writes in place.")
+    _base = property(
+        lambda self: None if self._tensor._base is None else same(self._tensor._base),
+        doc="Whose memory a view shows.",
+    )
+
+    def _is_view(self) -> bool:
+        return self._tensor._is_view()
+
+    def is_inference(self) -> bool:
+        """Whether it was made in inference mode."""
+        return self._tensor.is_inference()
+
+    def backward(
+        self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+        inputs: Any = None,
+    ) -> None:  # fmt: skip
+        """Accumulate gradients into ``grad`` of the leaves that it depends on."""
+        self._tensor.backward(unwrap(gradient), retain_graph, create_graph, unwrap(inputs))
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of a result, as leaves do."""
+        self._tensor.retain_grad()
+
+    def register_hook(self, hook: Callable[..., Any]) -> Any:
+        """Call a function with the gradient, which it may replace; returns a handle."""
+        return self._tensor.register_hook(user_function(hook))
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[..., Any]) -> Any:
+        """Call a function with the Tensor after its gradient was accumulated."""
+        return self._tensor.register_post_accumulate_grad_hook(lambda t: hook(same(t)))
+
+    @property
+    def data(self) -> Any:
+        """The values over the same memory, without history."""
+        return wrapped(Base(state.ground.detached(self._tensor)))
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        self._tensor.data = unwrap(value)
+
+    def detach(self) -> Any:
+        """The values over the same memory, which no graph leads to."""
+        return wrapped(self._tensor.detach())
+
+    def detach_(self) -> Any:
+        """Forget how it was made."""
+        self._tensor.detach_()
+        return self
+
+    # --------------------------------------------------------------------------- conversions
+
+    def item(self) -> Any:
+        """The one element as a number."""
+        array = self._tensor.numpy(force=True)
+        if array.size != 1:
+            raise NumgradRuntimeError(
+                f"a Tensor with {array.size} elements cannot be converted to Scalar; use tolist()"
+            )
+        return array.item()
+
+    def tolist(self) -> Any:
+        """Nested lists of numbers."""
+        return self._tensor.numpy(force=True).tolist()
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """The array whose memory it shows."""
+        if self._tensor.requires_grad and not force:
+            raise NumgradRuntimeError(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
+                "instead."
+            )
+        return self._tensor.numpy(force=force)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = self.numpy()
+        return np.array(array, dtype) if copy else np.asarray(array, dtype)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._tensor.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self._tensor.__dlpack_device__()
+
+    def __bool__(self) -> bool:
+        array = self._tensor.numpy(force=True)
+        if array.size != 1:
+            raise NumgradRuntimeError(
+                f"Boolean value of Tensor with {array.size or 'no'} values is ambiguous; use any() "
+                "or all()"
+            )
+        return bool(array.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if self._tensor.dtype.kind not in "iub":
+            raise NumgradTypeError(
+                "only integer tensors of a single element can be converted to an index"
+            )
+        return int(self.item())
+
+    def __len__(self) -> int:
+        if not self._tensor.ndim:
+            raise NumgradTypeError("len() of a 0-d tensor")
+        return self._tensor.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._tensor.ndim:
+            raise NumgradTypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))  # pyright: ignore
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())  # pyright: ignore
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        from numgrad.torch.printing import shown
+
+        return shown(self)
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        if not self._tensor.ndim and spec:
+            return self.item().__format__(spec)
+        return object.__format__(self, spec) if spec else str(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) in memo:
+            return memo[id(self)]
+        twin = object.__new__(type(self))
+        twin._tensor = copy.deepcopy(self._tensor, {})
+        memo[id(self)] = twin
+        vars(twin).update(copy.deepcopy(vars(self), memo))
+        return known(twin)  # pyright: ignore
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        x = self._tensor
+        return _rebuilt, (type(self), x.numpy(force=True), x.requires_grad, vars(self).copy())
+
+    def type(self, dtype: Any = None, non_blocking: bool = False, **_: Any) -> Any:
+        """The name of its class of Tensors, or the Tensor in a dtype."""
+        if dtype is None:
+            return f"torch.{_CLASSES[self.dtype]}"  # pyright: ignore
+        if isinstance(dtype, str):
+            name = dtype.rpartition(".")[2]
+            dtype = next(d for d, known_name in _CLASSES.items() if known_name == name)
+        elif isinstance(dtype, TensorClass):
+            dtype = dtype.dtype
+        return self.to(dtype)
+
+    def to(self, *args: Any, **options: Any) -> Any:
+        """The Tensor in a dtype, on a device, or as another one is."""
+        d, copied = options.get("dtype"), options.get("copy", False)
+        other = options.get("other")
+        where = options.get("device")
+        for place, each in enumerate(args):
+            if isinstance(each, Tensor):
+                other = each
+            elif isinstance(each, bool):
+                copied = copied or (each and place == len(args) - 1 and place > 1)
+            elif isinstance(each, dtypes.dtype):
+                d = each
+            elif each is not None:
+                where = each
+        if where is not None:
+            dtypes.device(where)
+        target = other._tensor.dtype if other is not None else as_numpy(d)
+        x = self._tensor
+        if target is None or target == x.dtype:
+            return self.clone() if copied else self  # pyright: ignore
+        return wrapped(_cast(x, target))
+
+    def type_as(self, other: Any) -> Any:
+        """The Tensor in the dtype of another."""
+        return self.to(other.dtype)
+
+    def cpu(self, memory_format: Any = None) -> Any:
+        """The Tensor on the CPU: itself."""
+        return self
+
+    def cuda(self, *args: Any, **options: Any) -> Any:
+        """Raise: there is no GPU."""
+        dtypes.device("cuda")
+
+    def pin_memory(self, device: Any = None) -> Any:
+        """Raise: memory is pinned for GPUs."""
+        raise NumgradRuntimeError("pin_memory: there is no GPU to pin memory for")
+
+    def share_memory_(self) -> Any:
+        """Move the values to memory that processes made by ``fork`` share."""
+        from numgrad.torch.multiprocessing import share_memory
+
+        return share_memory(self)
+
+    def is_shared(self) -> bool:
+        """Whether processes made by ``fork`` share the values."""
+        from numgrad.torch.multiprocessing import is_shared
+
+        return is_shared(self)
+
+    def to_sparse(self, *args: Any, **options: Any) -> Any:
+        """Raise: Tensors are dense."""
+        raise NumgradNotImplementedError(
+            "to_sparse: Tensors are strided; numgrad.sparse has products with matrices of SciPy"
+        )
+
+    def to_dense(self, *args: Any, **options: Any) -> Any:
+        """The Tensor, which is dense."""
+        return self
+
+    # ------------------------------------------------------------------------------- writing
+
+    def copy_(self, src: Any, non_blocking: bool = False) -> Any:
+        """Write the numbers of another, which are cast."""
+        value = src._tensor if isinstance(src, Tensor) else np.asarray(src)
+        target = self._tensor
+        if value.dtype != target.dtype:
+            value = (
+                _cast(value, target.dtype)
+                if isinstance(value, Base)
+                else value.astype(target.dtype)
+            )
+        target.copy_(value)
+        return self
+
+    def fill_(self, value: Any) -> Any:
+        """Write one number everywhere."""
+        value = unwrap(value)
+        if isinstance(value, Base):
+            target = self._tensor
+            target.copy_(ng.broadcast_to(_cast(value, target.dtype), target.shape))
+        else:
+            self._tensor.fill_(np.asarray(value).astype(self._tensor.dtype)[()])
+        return self
+
+    def zero_(self) -> Any:
+        """Write zeros."""
+        self._tensor.zero_()
+        return self
+
+    def fill_diagonal_(self, fill_value: Any, wrap: bool = False) -> Any:
+        """Write one number on the diagonal."""
+        self._tensor.fill_diagonal_(fill_value, wrap)
+        return self
+
+    def set_(self, source: Any = None, *rest: Any) -> Any:
+        """Let it show the memory of another."""
+        self._tensor.data = (
+            creation.empty(0, dtype=self.dtype)._tensor if source is None else source._tensor
+        )  # pyright: ignore
+        return self
+
+    def resize_(self, *size: Any, memory_format: Any = None) -> Any:
+        """Give it another shape, of the elements there are and of zeros."""
+        if self._tensor.requires_grad:
+            raise NumgradRuntimeError("cannot resize variables that require grad")
+        shape = creation.sizes(size)
+        self._tensor.data = Base(np.resize(self._tensor._array, shape))
+        return self
+
+    def resize_as_(self, the_template: Any, *, memory_format: Any = None) -> Any:
+        """Give it the shape of another."""
+        return self.resize_(the_template.shape)
+
+    def apply_(self, callable: Callable[..., Any]) -> Any:
+        """Replace each element by what a function gives for it."""
+        array = self._tensor._array
+        flat = [callable(v) for v in array.ravel().tolist()]
+        self._tensor.copy_(np.array(flat, array.dtype).reshape(array.shape))
+        return self
+
+    def map_(self, tensor: Any, callable: Callable[..., Any]) -> Any:
+        """Replace each element by what a function gives for it and that of another."""
+        a, b = np.broadcast_arrays(self._tensor._array, tensor._tensor._array)
+        flat = [callable(u, v) for u, v in zip(a.ravel().tolist(), b.ravel().tolist(), strict=True)]
+        self._tensor.copy_(np.array(flat, a.dtype).reshape(a.shape))
+        return self
+
+    __getitem__ = indexing.getitem
+    __setitem__ = indexing.setitem
+
+    # -------------------------------------------------------------------------- further forms
+
+    T = property(lambda self: wrapped(ng.permute(self._tensor, None)), doc="Axes reversed.")
+    mT = property(lambda self: self.transpose(-2, -1), doc="The last two axes swapped.")
+    H = property(lambda self: self.adjoint() if self.ndim else self, doc="The adjoint matrix.")
+    mH = property(lambda self: self.adjoint(), doc="Adjoint matrices.")
+
+    @property
+    def real(self) -> Any:
+        """The real part, a view."""
+        x = self._tensor
+        return wrapped(ng.real(x)) if x.dtype.kind == "c" else self
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        wrapped(ng.real(self._tensor)).copy_(value)  # pyright: ignore
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part, a view."""
+        if self._tensor.dtype.kind != "c":
+            raise NumgradRuntimeError("imag is only implemented for tensors with complex dtypes.")
+        return wrapped(ng.imag(self._tensor))
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        wrapped(ng.imag(self._tensor)).copy_(value)  # pyright: ignore
+
+    def new_tensor(self, data: Any, *, dtype: Any = None, **options: Any) -> Any:
+        """A Tensor of data in the dtype of this one."""
+        return creation.tensor(data, dtype=dtype or self.dtype, **options)
+
+    def new_full(self, size: Any, fill_value: Any, *, dtype: Any = None, **options: Any) -> Any:
+        """A Tensor of a shape and a value in the dtype of this one."""
+        return creation.full(size, fill_value, dtype=dtype or self.dtype, **options)
+
+    def new_empty_strided(self, size: Any, stride: Any, dtype: Any = None, **options: Any) -> Any:
+        """A Tensor that lies in memory as given, in the dtype of this one."""
+        return creation.empty_strided(size, stride, dtype=dtype or self.dtype, **options)
+
+    def new_zeros(self, *size: Any, dtype: Any = None, **options: Any) -> Any:
+        """Zeros of a shape in the dtype of this one."""
+        return creation.zeros(*size, dtype=dtype or self.dtype, **options)
+
+    def new_ones(self, *size: Any, dtype: Any = None, **options: Any) -> Any:
+        """Ones of a shape in the dtype of this one."""
+        return creation.ones(*size, dtype=dtype or self.dtype, **options)
+
+    def new_empty(self, *size: Any, dtype: Any = None, **options: Any) -> Any:
+        """A Tensor of a shape in the dtype of this one."""
+        return creation.empty(*size, dtype=dtype or self.dtype, **options)
+
+    new = new_empty
+
+    def where(self, condition: Any, other: Any) -> Any:
+        """Elements where a condition holds, and of another where it does not."""
+        from numgrad.torch.calls import FUNCTIONS
+
+        return FUNCTIONS["where"](condition, self, other)
+
+    def equal(self, other: Any) -> bool:
+        """Whether another has the same shape and numbers."""
+        a, b = self._tensor.numpy(force=True), other._tensor.numpy(force=True)
+        return a.shape == b.shape and bool((a == b).all())
+
+    def allclose(
+        self, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+    ) -> bool:
+        """Whether all numbers are close to those of another."""
+        return bool(ng.allclose(self._tensor, unwrap(other), rtol, atol, equal_nan))
+
+    def polygamma(self, n: int) -> Any:
+        """The polygamma function of an order."""
+        from numgrad.torch.calls import FUNCTIONS
+
+        return FUNCTIONS["polygamma"](n, self)
+
+    def __getattr__(self, name: str) -> Any:
+        if name[:2] == "__":
+            raise AttributeError(f"'Tensor' object has no attribute {name!r}")
+        from numgrad.torch.missing import said
+
+        raise NumgradAttributeError(
+            f"torch.Tensor has no attribute {name!r}: {said(name)}", name=name
+        )
+
+
+def _axis(x: Any, dim: int) -> int:
+    from numgrad.torch.table_reductions import one_axis
+
+    return one_axis("size", x._tensor, dim)
+
+
+def _standard(x: Any) -> tuple[int, ...]:
+    """Strides of contiguous elements."""
+    steps, step = [], 1
+    for n in reversed(x.shape):
+        steps.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(steps))
+
+
+def _cast(x: Any, d: np.dtype[Any]) -> Any:
+    """A Tensor in a dtype of NumPy's; of complex numbers the real part, with a warning."""
+    if x.dtype.kind == "c" and d.kind not in "cb":
+        import warnings
+
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part", UserWarning, stacklevel=4
+        )
+        x = ng.real(x)
+    return OPS["astype"](x, dtype=d)
+
+
+def _rebuilt(kind: Any, array: np.ndarray, requires_grad: bool, attributes: dict[str, Any]) -> Any:
+    """The Tensor of a pickle."""
+    x = object.__new__(kind)
+    is_parameter = issubclass(kind, Parameter)
+    x._tensor = (
+        BaseParameter(Base(array), requires_grad) if is_parameter else Base(array, requires_grad)
+    )
+    vars(x).update(attributes)
+    return known(x)
+
+
+_CLASSES = {
+    dtypes.float32: "FloatTensor", dtypes.float64: "DoubleTensor", dtypes.int64: "LongTensor",
+    dtypes.int32: "IntTensor", dtypes.int16: "ShortTensor", dtypes.int8: "CharTensor",
+    dtypes.uint8: "ByteTensor", dtypes.bool_: "BoolTensor",
+    dtypes.complex64: "ComplexFloatTensor", dtypes.complex128: "ComplexDoubleTensor",
+}  # fmt: skip
+
+
+class TensorClass:
+    """``torch.FloatTensor`` and its kin: makes Tensors of a dtype, of sizes or of data."""
+
+    def __init__(self, d: dtypes.dtype) -> None:
+        self.dtype, self.__name__ = d, _CLASSES[d]
+
+    def __call__(self, *args: Any) -> Tensor:
+        """Make a Tensor of sizes or of data."""
+        return legacy(self.dtype, args)
+
+    def __instancecheck__(self, x: Any) -> bool:
+        """Whether an object is a Tensor of the dtype."""
+        return isinstance(x, Tensor) and x.dtype is self.dtype  # pyright: ignore
+
+    def __repr__(self) -> str:
+        return f"<class 'torch.{self.__name__}'>"
+
+
+def legacy(d: dtypes.dtype, args: tuple) -> Tensor:
+    """A Tensor of sizes, or of data, as ``torch.Tensor(...)`` makes it."""
+    if not args:
+        return creation.empty(0, dtype=d)
+    if all(isinstance(n, int) for n in args) or (len(args) == 1 and isinstance(args[0], Size)):
+        return creation.empty(*args, dtype=d)
+    if isinstance(args[0], Tensor):
+        return args[0].detach() if args[0].dtype is d else args[0].to(d)  # pyright: ignore
+    return creation.tensor(args[0], dtype=d)
+
+
+def _new(cls: type, *args: Any, **options: Any) -> Any:
+    """``torch.Tensor(...)``."""
+    dtypes.device(options.get("device", "cpu"))
+    if "data" in options:
+        args = (options["data"],)
+    x = object.__new__(cls)
+    x._tensor = legacy(dtypes.get_default_dtype(), args)._tensor
+    return x
+
+
+_CASTS = {
+    "float": dtypes.float32, "double": dtypes.float64, "long": dtypes.int64, "int": dtypes.int32,
+    "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8, "bool": dtypes.bool_,
+    "cfloat": dtypes.complex64, "cdouble": dtypes.complex128, "half": dtypes.float16,
+    "bfloat16": dtypes.bfloat16, "chalf": dtypes.complex32,
+}  # fmt: skip
+_SAME = {"nelement": "numel", "ndimension": "dim", "__copy__": "clone"}
+
+
+def _caster(name: str, d: dtypes.dtype) -> Callable[..., Any]:
+    def method(self: Any, memory_format: Any = None) -> Any:
+        return self.to(d)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"The Tensor in {d!r}."
+    return method
+
+
+def install() -> None:
+    """Set all members on ``Tensor``."""
+    own = {"__dict__", "__weakref__", "__module__", "__doc__", "__annotations__", "__qualname__"}
+    for name, member in vars(TensorMembers).items():
+        if name not in own:
+            setattr(Tensor, name, member)
+    for name, d in _CASTS.items():
+        setattr(Tensor, name, _caster(name, d))
+    for name, other in _SAME.items():
+        if hasattr(Tensor, other):
+            setattr(Tensor, name, vars(Tensor)[other])
+    Tensor.__new__ = staticmethod(_new)  # pyright: ignore
+    Tensor.__module__ = Parameter.__module__ = "torch"
+
+
+def install_same() -> None:
+    """Set methods that are others under a second name, once those are there."""
+    from numgrad.torch.random import METHODS
+
+    for name, other in {**_SAME, "inverse": "inverse"}.items():
+        if other in vars(Tensor):
+            setattr(Tensor, name, vars(Tensor)[other])
+    for name, method in METHODS.items():
+        setattr(Tensor, name, method)
+    for name in ("bernoulli", "multinomial"):
+        from numgrad.torch import random
+
+        setattr(Tensor, name, getattr(random, name))
+
+
+TENSOR_CLASSES = [TensorClass(d) for d in _CLASSES]
+"""``torch.FloatTensor`` and its kin."""
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether an object is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+def _function(name: str) -> Callable[..., Any]:
+    def function(input: Any, *args: Any, **options: Any) -> Any:
+        return getattr(Tensor, name)(input, *args, **options)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = vars(TensorMembers)[name].__doc__
+    return function
+
+
+allclose, equal, numel = _function("allclose"), _function("equal"), _function("numel")
+is_complex, is_floating_point = _function("is_complex"), _function("is_floating_point")
+is_conj, is_nonzero = _function("is_conj"), _function("is_nonzero")
+is_same_size = _function("is_same_size")
+
+
+def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
+    """The dtype of a result of two Tensors or numbers.
+
+    Examples
+    --------
+    >>> import numgrad.torch as torch
+    >>> torch.result_type(torch.tensor([1, 2]), 1.0)
+    torch.float32
+    """
+    return OF[dtypes.common_dtype((unwrap(tensor1), unwrap(tensor2)))]

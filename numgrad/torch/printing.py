@@ -1,0 +1,125 @@
+"""Text of Tensors, with PyTorch's rules: four digits, brackets, dtype and history behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numgrad.torch import dtypes
+from numgrad.torch.dtypes import OF, get_default_dtype
+
+_options: dict[str, Any] = {
+    "precision": 4,
+    "threshold": 1000,
+    "edgeitems": 3,
+    "linewidth": 80,
+    "sci_mode": None,
+}
+
+
+def set_printoptions(
+    precision: int | None = None, threshold: int | None = None, edgeitems: int | None = None,
+    linewidth: int | None = None, profile: str | None = None, sci_mode: bool | None = None,
+) -> None:  # fmt: skip
+    """Set how Tensors are shown."""
+    given = {
+        "precision": precision, "threshold": threshold, "edgeitems": edgeitems,
+        "linewidth": linewidth, "sci_mode": sci_mode,
+    }  # fmt: skip
+    _options.update({name: value for name, value in given.items() if value is not None})
+
+
+def _real_format(numbers: np.ndarray) -> Any:
+    """A function that shows a number of an array, all in one width."""
+    digits, flat = _options["precision"], numbers.ravel()
+    if numbers.dtype.kind in "iub":
+        texts = [str(v) for v in flat.tolist()] or [""]
+        width = max(map(len, texts))
+        return lambda v: str(v).rjust(width)
+    finite = np.abs(flat[np.isfinite(flat) & (flat != 0)].astype(np.float64))
+    whole = bool((finite == np.ceil(finite)).all())
+    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
+    wide = finite.size and (high / low > 1000.0 or high > 1e8 or (not whole and low < 1e-4))
+    scientific = wide if _options["sci_mode"] is None else _options["sci_mode"]
+    if whole and finite.size and _options["sci_mode"] is None:
+        scientific = (high / low > 1000.0 and high > 1e8) or high > 1e8
+
+    def text(v: Any) -> str:
+        if not np.isfinite(v):
+            return str(float(v))
+        if scientific:
+            return f"{v:.{digits}e}"
+        return f"{v:.0f}." if whole else f"{v:.{digits}f}"
+
+    shown = flat if flat.size <= 1000 else np.concatenate([flat[:500], flat[-500:]])
+    width = max([len(text(v)) for v in shown] or [0])
+    return lambda v: text(v).rjust(width)
+
+
+def _formatter(numbers: np.ndarray) -> Any:
+    if numbers.dtype.kind != "c":
+        return _real_format(numbers)
+    real, imag = _real_format(np.real(numbers)), _real_format(np.imag(numbers))
+
+    def text(v: Any) -> str:
+        part = imag(v.imag).strip()
+        return f"{real(v.real)}{part if part[0] == '-' else '+' + part}j"
+
+    return text
+
+
+def _body(array: np.ndarray, text: Any, indent: int) -> str:
+    if not array.ndim:
+        return text(array[()]) if array.dtype.kind != "b" else str(bool(array))
+    edge = _options["edgeitems"]
+    summarise = array_size(array) > _options["threshold"] and array.shape[0] > 2 * edge
+    rows = (
+        [*range(edge), None, *range(array.shape[0] - edge, array.shape[0])]
+        if summarise
+        else range(len(array))
+    )
+    parts = ["..." if k is None else _body(array[k], text, indent + 1) for k in rows]
+    if array.ndim > 1:
+        return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
+    per_line = max(1, (_options["linewidth"] - indent) // (max(map(len, parts), default=0) + 2))
+    lines = [", ".join(parts[k : k + per_line]) for k in range(0, len(parts), per_line)]
+    return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
+
+
+_whole = [0]
+
+
+def array_size(array: np.ndarray) -> int:
+    """Number of elements of the Tensor that is shown."""
+    return max(_whole[-1], array.size)
+
+
+def shown(x: Any) -> str:
+    """The text of a Tensor."""
+    from numgrad.torch.wrapping import Parameter
+
+    array = x._tensor.numpy(force=True)
+    prefix = "tensor("
+    usual = {get_default_dtype().numpy, np.dtype(np.int64), np.dtype(bool)}
+    behind = "" if array.dtype in usual and array.size else f", dtype={OF[array.dtype]!r}"
+    if not array.size and array.dtype == get_default_dtype().numpy:
+        behind = ""
+    if array.dtype == dtypes.get_default_dtype().to_complex().numpy:
+        behind = ""
+    if not array.size and array.ndim != 1:
+        behind = f", size={tuple(array.shape)}{behind}"
+    node = x._tensor.grad_fn
+    if node is not None:
+        behind += f", grad_fn=<{getattr(node, 'name', lambda: type(node).__name__)()}>"
+    elif x._tensor.requires_grad and not isinstance(x, Parameter):
+        behind += ", requires_grad=True"
+    _whole.append(array.size)
+    try:
+        body = _body(array, _formatter(array), len(prefix)) if array.size else "[]"
+    finally:
+        _whole.pop()
+    text = f"{prefix}{body}{behind})"
+    if isinstance(x, Parameter):
+        return f"Parameter containing:\n{text[:-1]}, requires_grad={x._tensor.requires_grad})"
+    return text

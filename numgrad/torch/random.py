@@ -1,0 +1,327 @@
+"""Random numbers: generators, functions that draw, and what fills Tensors in place.
+
+Numbers come from NumPy's global generator, which the rest of numgrad draws from too, or from that
+of a ``Generator``. They are not those of PyTorch for the same seed; distributions are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from numgrad.errors import NumgradRuntimeError
+from numgrad.torch import dtypes
+from numgrad.torch.creation import finished, options, sizes
+from numgrad.torch.dtypes import as_numpy, get_default_dtype
+from numgrad.torch.wrapping import Tensor
+
+
+class Generator:
+    """A source of random numbers with a seed of its own."""
+
+    def __init__(self, device: Any = "cpu", _source: Any = None) -> None:
+        self.device = dtypes.device(device)
+        self._source = np.random.RandomState(0) if _source is None else _source
+        self._seed = _SEED
+        if _source is None:
+            self.manual_seed(_SEED)
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Begin anew from a seed."""
+        self._seed = int(seed)
+        self._source.seed([abs(self._seed) >> 32 & 0xFFFFFFFF, abs(self._seed) & 0xFFFFFFFF])
+        return self
+
+    def seed(self) -> int:
+        """Begin anew from a seed that the system gives, and return it."""
+        seed = int(np.random.SeedSequence().entropy) % 2**63  # pyright: ignore
+        self.manual_seed(seed)
+        return seed
+
+    def initial_seed(self) -> int:
+        """The seed."""
+        return self._seed
+
+    def get_state(self) -> Tensor:
+        """The state, as a Tensor of bytes."""
+        _, keys, position, has_gauss, gauss = self._source.get_state()
+        words = np.array([position, has_gauss], np.int64)
+        parts = (
+            np.asarray(keys).view(np.uint8),
+            words.view(np.uint8),
+            np.array([gauss]).view(np.uint8),
+        )
+        return finished(np.concatenate(parts))
+
+    def set_state(self, new_state: Any) -> Generator:
+        """Go on from a state that ``get_state`` gave."""
+        data = new_state._tensor._array
+        keys, words, gauss = data[:2496], data[2496:2512].copy(), data[2512:].copy()
+        position, has_gauss = words.view(np.int64).tolist()
+        gauss = float(gauss.view(np.float64)[0])
+        self._source.set_state(("MT19937", keys.copy().view(np.uint32), position, has_gauss, gauss))
+        return self
+
+
+_SEED = 67280421310721
+default_generator = Generator(_source=np.random)
+"""The one that functions draw from: NumPy's global generator."""
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the default generator, and with it NumPy's.
+
+    Examples
+    --------
+    >>> import numgrad.torch as torch
+    >>> torch.manual_seed(0).initial_seed()
+    0
+    """
+    return default_generator.manual_seed(seed)
+
+
+def seed() -> int:
+    """Seed the default generator from the system."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The seed of the default generator."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Tensor:
+    """The state of the default generator."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Any) -> None:
+    """Set the state of the default generator."""
+    default_generator.set_state(new_state)
+
+
+@contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True) -> Any:
+    """Put the state of the default generator back at the end of a block."""
+    before = get_rng_state()
+    try:
+        yield
+    finally:
+        if enabled:
+            set_rng_state(before)
+
+
+def source_of(generator: Any) -> Any:
+    """NumPy's source of random numbers of a generator, or of the default one."""
+    return (generator or default_generator)._source
+
+
+def drawn(draw: Callable[..., Any], shape: tuple[int, ...], d: Any, generator: Any = None) -> Any:
+    """An array of random numbers; of complex ones parts of half the variance."""
+    source = source_of(generator)
+    if d.kind == "c":
+        return ((draw(source, shape) + 1j * draw(source, shape)) * np.sqrt(0.5)).astype(d)
+    return np.asarray(draw(source, shape)).astype(d)
+
+
+def _uniform(source: Any, shape: tuple) -> Any:
+    return source.random_sample(shape)
+
+
+def _normal(source: Any, shape: tuple) -> Any:
+    return source.standard_normal(shape)
+
+
+def _of_shape(name: str, draw: Callable[..., Any]) -> Callable[..., Tensor]:
+    def function(
+        *size: Any, generator: Any = None, out: Any = None, dtype: Any = None,
+        requires_grad: bool = False, **rest: Any,
+    ) -> Tensor:  # fmt: skip
+        if "size" in rest:
+            size = (rest.pop("size"),)
+        options(name, **rest)
+        d = as_numpy(dtype) or get_default_dtype().numpy
+        made = finished(drawn(draw, sizes(size), d, generator), requires_grad)
+        return made if out is None else out.copy_(made)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Return a Tensor of a shape with random numbers: ``{name}``."
+    return function
+
+
+rand, randn = _of_shape("rand", _uniform), _of_shape("randn", _normal)
+
+
+def rand_like(input: Any, *, generator: Any = None, dtype: Any = None, **rest: Any) -> Tensor:
+    """Return uniform numbers in the shape and dtype of a Tensor."""
+    return rand(input.shape, dtype=dtype or input.dtype, generator=generator, **rest)
+
+
+def randn_like(input: Any, *, generator: Any = None, dtype: Any = None, **rest: Any) -> Tensor:
+    """Return normal numbers in the shape and dtype of a Tensor."""
+    return randn(input.shape, dtype=dtype or input.dtype, generator=generator, **rest)
+
+
+def randint(
+    low: int, high: Any = None, size: Any = None, *, generator: Any = None, out: Any = None,
+    dtype: Any = dtypes.int64, requires_grad: bool = False, **rest: Any,
+) -> Tensor:  # fmt: skip
+    """Return integers from ``low`` (0 if it is left out) to below ``high``."""
+    if size is None:
+        low, high, size = (0, low, high) if high is not None else (0, low, size)
+    options("randint", **rest)
+    if low >= high:
+        raise NumgradRuntimeError(
+            f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
+        )
+    array = source_of(generator).randint(low, high, sizes((size,)), np.int64)
+    made = finished(np.asarray(array).astype(as_numpy(dtype)), requires_grad)
+    return made if out is None else out.copy_(made)
+
+
+def randint_like(
+    input: Any, low: int, high: Any = None, *, dtype: Any = None, **rest: Any
+) -> Tensor:
+    """Return integers in the shape and dtype of a Tensor."""
+    low, high = (0, low) if high is None else (low, high)
+    return randint(low, high, tuple(input.shape), dtype=dtype or input.dtype, **rest)
+
+
+def randperm(n: int, *, generator: Any = None, dtype: Any = dtypes.int64, **rest: Any) -> Tensor:
+    """Return the integers below ``n`` in random order."""
+    options("randperm", **rest)
+    return finished(source_of(generator).permutation(n).astype(as_numpy(dtype)))
+
+
+def normal(
+    mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None,
+    **rest: Any,
+) -> Tensor:  # fmt: skip
+    """Return normal numbers, of means and standard deviations by element or of a shape."""
+    if size is None:
+        like: Any = mean if isinstance(mean, Tensor) else std
+        shape = np.broadcast_shapes(getattr(mean, "shape", ()), getattr(std, "shape", ()))
+        z = randn(shape, dtype=like.dtype, generator=generator)
+    else:
+        z = randn(size, generator=generator, **rest)
+    made = (z * std + mean).detach()  # pyright: ignore
+    return made if out is None else out.copy_(made)
+
+
+def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = None) -> Tensor:
+    """Return 1 with the probability that each element says, else 0."""
+    chance = np.broadcast_to(
+        np.asarray(input._tensor._array if p is None else _number(p)), input.shape
+    )
+    if ((chance < 0) | (chance > 1)).any():
+        raise NumgradRuntimeError("bernoulli: Expected p_in >= 0 && p_in <= 1 to be true")
+    made = finished(
+        (_uniform(source_of(generator), chance.shape) < chance).astype(input._tensor.dtype)
+    )
+    return made if out is None else out.copy_(made)
+
+
+def _number(p: Any) -> Any:
+    return p._tensor._array if isinstance(p, Tensor) else p
+
+
+def multinomial(
+    input: Any,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Any = None,
+    out: Any = None,
+) -> Tensor:
+    """Return indices drawn with the weights of each row."""
+    weights = input._tensor._array.astype(np.float64)
+    rows = weights.reshape(-1, weights.shape[-1])
+    source, drawn_rows = source_of(generator), []
+    for row in rows:
+        if not (np.isfinite(row).all() and (row >= 0).all() and row.sum() > 0):
+            raise NumgradRuntimeError(
+                "multinomial: probability tensor contains either `inf`, `nan` or element < 0, or "
+                "sums to 0"
+            )
+        if not replacement and np.count_nonzero(row) < num_samples:
+            raise NumgradRuntimeError(
+                "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
+            )
+        drawn_rows.append(source.choice(len(row), num_samples, replacement, row / row.sum()))
+    made = finished(np.array(drawn_rows, np.int64).reshape(*weights.shape[:-1], num_samples))
+    return made if out is None else out.copy_(made)
+
+
+def poisson(input: Any, generator: Any = None) -> Tensor:
+    """Return Poisson numbers of the rates that elements say."""
+    x = input._tensor
+    return finished(source_of(generator).poisson(x._array).astype(x.dtype))
+
+
+def _filling(name: str, draw: Callable[..., Any], **defaults: Any) -> Callable[..., Tensor]:
+    """A method that fills a Tensor with random numbers."""
+
+    def method(self: Tensor, *args: Any, generator: Any = None, **given: Any) -> Tensor:
+        values = {**dict(zip(defaults, args, strict=False)), **given}
+        values = {key: _number(values.get(key, default)) for key, default in defaults.items()}
+        target = self._tensor
+        source, shape = source_of(generator), tuple(target.shape)
+        numbers = draw(name, target, source, shape, *values.values())
+        target.copy_(np.asarray(numbers).astype(target.dtype))  # pyright: ignore
+        return self
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"Fill with random numbers: ``{name}``."
+    return method
+
+
+def _draw_normal(name: str, target: Any, source: Any, shape: tuple, mean: Any, std: Any) -> Any:
+    if np.any(np.asarray(std) < 0):
+        raise NumgradRuntimeError(f"{name} expects std >= 0.0, but found std {std}")
+    z = source.standard_normal(shape)
+    if target.dtype.kind == "c":
+        z = (z + 1j * source.standard_normal(shape)) * np.sqrt(0.5)
+    return z * std + mean
+
+
+def _draw_uniform(name: str, target: Any, source: Any, shape: tuple, low: Any, high: Any) -> Any:
+    if low > high:
+        raise NumgradRuntimeError(
+            f"{name} expects to return a [from, to) range, but found from={low} > to={high}"
+        )
+    return low + (high - low) * source.random_sample(shape)
+
+
+def _draw_integers(name: str, target: Any, source: Any, shape: tuple, low: Any, high: Any) -> Any:
+    if high is None and low is not None:
+        low, high = 0, low
+    if high is None:
+        low, high = 0, 2**24 if target.dtype.kind == "f" else int(np.iinfo(target.dtype).max)
+    return source.randint(low, high, shape, np.int64)
+
+
+METHODS: dict[str, Callable[..., Tensor]] = {
+    "normal_": _filling("normal_", _draw_normal, mean=0.0, std=1.0),
+    "uniform_": _filling("uniform_", _draw_uniform, **{"from": 0.0, "to": 1.0}),
+    "random_": _filling("random_", _draw_integers, **{"from": None, "to": None}),
+    "exponential_": _filling(
+        "exponential_", lambda n, t, s, shape, lambd: s.exponential(1 / lambd, shape), lambd=1.0
+    ),
+    "geometric_": _filling("geometric_", lambda n, t, s, shape, p: s.geometric(p, shape), p=0.5),
+    "cauchy_": _filling(
+        "cauchy_",
+        lambda n, t, s, shape, median, sigma: median + sigma * s.standard_cauchy(shape),
+        median=0.0, sigma=1.0,
+    ),
+    "log_normal_": _filling(
+        "log_normal_", lambda n, t, s, shape, mean, std: s.lognormal(mean, std, shape),
+        mean=1.0, std=2.0,
+    ),
+    "bernoulli_": _filling(
+        "bernoulli_", lambda n, t, s, shape, p: s.random_sample(shape) < p, p=0.5
+    ),
+}  # fmt: skip
+"""Methods of Tensors that fill them."""

@@ -1,0 +1,165 @@
+"""Rows of functions of elements: Note [Rows of names] in ``calls``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import numgrad as ng
+from numgrad.core.op import OPS
+from numgrad.errors import NumgradRuntimeError
+from numgrad.torch.calls import table
+from numgrad.torch.dtypes import get_default_dtype
+
+
+def kind_of(x: Any) -> str:
+    """NumPy's kind of a Tensor's or number's dtype."""
+    return x.dtype.kind if hasattr(x, "dtype") else np.result_type(x).kind
+
+
+def floating(x: Any) -> Any:
+    """An operand in the default dtype, if it is of integers."""
+    if kind_of(x) in "fc":
+        return x
+    d = get_default_dtype().numpy
+    return OPS["astype"](x, dtype=d) if hasattr(x, "dtype") else d.type(x)
+
+
+def _double(x: Any) -> Any:
+    d = np.dtype(np.complex128 if kind_of(x) == "c" else np.float64)
+    return OPS["astype"](x, dtype=d) if hasattr(x, "dtype") else d.type(x)
+
+
+def _scaled(x: Any, alpha: Any) -> Any:
+    return x if alpha == 1 else OPS["multiply"](x, alpha)
+
+
+def _div(a: Any, b: Any, mode: str | None) -> Any:
+    if mode is None:
+        return OPS["divide"](floating(a), floating(b) if kind_of(a) not in "fc" else b)
+    if mode == "floor":
+        return OPS["floor_divide"](a, b)
+    if mode != "trunc":
+        raise NumgradRuntimeError(
+            f"div: expected rounding_mode to be one of None, 'trunc', or 'floor' but found {mode!r}"
+        )
+    if kind_of(a) == "f" or kind_of(b) == "f":
+        return ng.trunc(OPS["divide"](a, b))
+    return (a - OPS["fmod"](a, b)) // b
+
+
+def _pow(a: Any, b: Any) -> Any:
+    if kind_of(a) in "biu" and isinstance(b, int) and b < 0:
+        raise NumgradRuntimeError("pow: integers to negative integer powers are not allowed")
+    return OPS["power"](a, b)
+
+
+def _clamp(x: Any, low: Any, high: Any) -> Any:
+    if low is None and high is None:
+        raise NumgradRuntimeError("clamp: at least one of 'min' or 'max' must not be None")
+    return ng.clip(x, low, high)
+
+
+def _sgn(x: Any) -> Any:
+    if kind_of(x) != "c":
+        return ng.sign(x)
+    size = ng.abs(x)
+    return ng.where(size == 0, 0, x / ng.where(size == 0, 1, size))
+
+
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    return tuple(ng.nonzero(condition)) if x is None else ng.where(condition, x, y)
+
+
+TABLE = """
+[float 1 inplace direct]
+exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh sigmoid erf erfc erfinv
+ digamma lgamma=gammaln reciprocal acos=arccos asin=arcsin atan=arctan acosh=arccosh
+ asinh=arcsinh atanh=arctanh deg2rad rad2deg
+[same 1 inplace direct]
+neg=negative abs=absolute floor ceil trunc square relu sign
+[same 1 direct]
+isnan isinf isfinite positive signbit
+[number 2 inplace direct]
+mul=multiply fmod remainder
+[number 2 direct]
+maximum minimum fmax fmin
+[number 2 inplace direct]
+eq=equal ne=not_equal lt=less le=less_equal gt=greater ge=greater_equal bitwise_and bitwise_or
+ bitwise_xor
+[float 2 inplace direct]
+atan2=arctan2 hypot copysign
+[float 2 direct]
+logaddexp logaddexp2
+[number 2 inplace]
+add(input, other, *, alpha=1): add == OPS["add"](input, _scaled(other, alpha))
+sub(input, other, *, alpha=1): subtract == OPS["subtract"](input, _scaled(other, alpha))
+div(input, other, *, rounding_mode=None): divide == _div(input, other, rounding_mode)
+pow(input, exponent): power == _pow(input, exponent)
+floor_divide(input, other): OPS["floor_divide"](input, other)
+gcd(input, other): ng.gcd(input, other)
+lcm(input, other): ng.lcm(input, other)
+bitwise_left_shift(input, other): ng.left_shift(input, other)
+bitwise_right_shift(input, other): ng.right_shift(input, other)
+nextafter(input, other): ng.nextafter(input, other)
+heaviside(input, values): ng.heaviside(input, values)
+clamp_min(input, min): ng.clip(input, min, None)
+clamp_max(input, max): ng.clip(input, None, max)
+[number 2 function]
+rsub(input, other, *, alpha=1): OPS["subtract"](other, _scaled(input, alpha))
+[number 2]
+isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False): ng.isclose(
+    input, other, rtol, atol, equal_nan)
+[number 3 inplace]
+clamp(input, min=None, max=None): _clamp(input, min, max)
+lerp(input, end, weight): input + weight * (end - input)
+addcmul(input, tensor1, tensor2, *, value=1): input + _scaled(tensor1 * tensor2, value)
+addcdiv(input, tensor1, tensor2, *, value=1): input + _scaled(tensor1 / tensor2, value)
+[float 2 inplace]
+ldexp(input, other): input * ng.exp2(other)
+xlogy(input, other): ng.special.xlogy(input, other)
+igamma(input, other): ng.special.gammainc(input, other)
+igammac(input, other): ng.special.gammaincc(input, other)
+[same 1 inplace]
+float_power(input, exponent): OPS["power"](_double(input), _double(exponent))
+logical_not(input): ng.logical_not(input)
+logical_and(input, other): ng.logical_and(input, other)
+logical_or(input, other): ng.logical_or(input, other)
+logical_xor(input, other): ng.logical_xor(input, other)
+bitwise_not(input): ng.invert(input)
+conj_physical(input): ng.conjugate(input)
+frac(input): input - ng.trunc(input)
+nan_to_num(input, nan=None, posinf=None, neginf=None): ng.nan_to_num(
+    input, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)
+round(input, *, decimals=0): ng.round(input, decimals)
+sgn(input): _sgn(input)
+[float 1 inplace]
+rsqrt(input): 1 / ng.sqrt(input)
+sinc(input): ng.sinc(input)
+i0(input): ng.special.i0(input)
+mvlgamma(input, p): ng.special.multigammaln(input, p)
+logit(input, eps=None): ng.logit(input if eps is None else ng.clip(input, eps, 1 - eps))
+[float 1]
+angle(input): ng.angle(input)
+[float 1:2 function]
+polygamma(n, input): ng.polygamma(n, input)
+[same 1]
+conj(input): ng.conjugate(input) if kind_of(input) == "c" else input
+resolve_conj(input): input
+resolve_neg(input): input
+isneginf(input): input == -np.inf
+isposinf(input): input == np.inf
+isreal(input): ng.imag(input) == 0 if kind_of(input) == "c" else input == input
+frexp(input) -> mantissa exponent: ng.frexp(input)
+[same 2 function]
+complex(real, imag): OPS["from_parts"](real, imag)
+polar(abs, angle): OPS["from_parts"](abs * ng.cos(angle), abs * ng.sin(angle))
+[number 1:3 function]
+where(condition, input=None, other=None): _where(condition, input, other)
+[number 0:0]
+aliases arccos=acos arcsin=asin arctan=atan arccosh=acosh arcsinh=asinh arctanh=atanh
+ arctan2=atan2 absolute=abs negative=neg fix=trunc multiply=mul greater=gt greater_equal=ge
+ less=lt less_equal=le not_equal=ne subtract=sub divide=div true_divide=div clip=clamp
+"""
+table("", globals(), TABLE)

@@ -1,0 +1,95 @@
+"""Rows of products of vectors and matrices: Note [Rows of names] in ``calls``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numgrad as ng
+from numgrad.core.op import OPS
+from numgrad.errors import NumgradRuntimeError
+from numgrad.torch.calls import table
+
+
+def _ranks(name: str, *pairs: tuple[Any, int]) -> None:
+    for x, rank in pairs:
+        if x.ndim != rank:
+            raise NumgradRuntimeError(f"{name}: expected a {rank}-D tensor, but got {x.ndim}-D")
+
+
+def _matmul(name: str, a: Any, b: Any, ranks: tuple[int, int]) -> Any:
+    _ranks(name, (a, ranks[0]), (b, ranks[1]))
+    if a.dtype != b.dtype:
+        raise NumgradRuntimeError(
+            f"{name}: expected both tensors to have the same dtype, but got {a.dtype} and {b.dtype}"
+        )
+    return OPS["matmul"](a, b)
+
+
+def _sum(x: Any, beta: Any, product: Any, alpha: Any) -> Any:
+    product = product if alpha == 1 else alpha * product
+    if beta == 0:
+        return ng.broadcast_to(product, product.shape)
+    return (x if beta == 1 else beta * x) + product
+
+
+def _tensordot(a: Any, b: Any, dims: Any) -> Any:
+    dims = int(dims) if getattr(dims, "ndim", None) == 0 else dims
+    return ng.tensordot(a, b, dims if isinstance(dims, int) else tuple(map(tuple, dims)))
+
+
+def _cross(a: Any, b: Any, dim: Any) -> Any:
+    if dim is None:
+        shape = ng.broadcast_arrays(a, b)[0].shape
+        dim = next(k for k, n in enumerate(shape) if n == 3)
+    a, b = ng.broadcast_arrays(a, b)
+    return ng.cross(a, b, axis=dim)
+
+
+def _cdist(a: Any, b: Any, p: float) -> Any:
+    difference = ng.expand_dims(a, -2) - ng.expand_dims(b, -3)
+    return ng.vector_norm(difference, ord=p, axis=-1)
+
+
+def _einsum(equation: Any, operands: Any) -> Any:
+    if len(operands) == 1 and isinstance(operands[0], tuple | list):
+        operands = operands[0]
+    if not isinstance(equation, str):  # operands and lists of axes, in turns
+        return ng.einsum(equation, *operands)
+    return ng.einsum(equation, *operands)
+
+
+TABLE = """
+[same 2]
+matmul(input, other): matmul == OPS["matmul"](input, other)
+mm(input, mat2): _matmul("mm", input, mat2, (2, 2))
+bmm(input, mat2): _matmul("bmm", input, mat2, (3, 3))
+mv(input, vec): _matmul("mv", input, vec, (2, 1))
+dot(input, tensor): _matmul("dot", input, tensor, (1, 1))
+vdot(input, other): _matmul("vdot", ng.conjugate(input), other, (1, 1))
+inner(input, other): ng.inner(input, other) if input.ndim and other.ndim else input * other
+outer(input, vec2): ng.outer(input, vec2)
+kron(input, other): ng.kron(input, other)
+cross(input, other, dim=None): _cross(input, other, dim)
+[same 2 function]
+tensordot(a, b, dims=2): _tensordot(a, b, dims)
+cdist(x1, x2, p=2.0, compute_mode=None): _cdist(x1, x2, p)
+[same 0 function]
+einsum(equation, *operands): _einsum(equation, operands)
+chain_matmul(*matrices): ng.linalg.multi_dot(list(matrices))
+[same 1]
+trace(input): ng.trace(input)
+matrix_power(input, n): ng.linalg.matrix_power(input, n)
+matrix_exp(input): ng.linalg.expm(input)
+[same 3 inplace]
+addmm(input, mat1, mat2, *, beta=1, alpha=1): _sum(
+    input, beta, _matmul("addmm", mat1, mat2, (2, 2)), alpha)
+addmv(input, mat, vec, *, beta=1, alpha=1): _sum(
+    input, beta, _matmul("addmv", mat, vec, (2, 1)), alpha)
+addbmm(input, batch1, batch2, *, beta=1, alpha=1): _sum(
+    input, beta, ng.sum(_matmul("addbmm", batch1, batch2, (3, 3)), 0), alpha)
+baddbmm(input, batch1, batch2, *, beta=1, alpha=1): _sum(
+    input, beta, _matmul("baddbmm", batch1, batch2, (3, 3)), alpha)
+addr(input, vec1, vec2, *, beta=1, alpha=1): _sum(input, beta, ng.outer(vec1, vec2), alpha)
+aliases ger=outer
+"""
+table("", globals(), TABLE)

@@ -1,0 +1,414 @@
+"""Rows of shapes, joins, parts and their writes: Note [Rows of names] in ``calls``."""
+
+from __future__ import annotations
+
+from itertools import combinations, combinations_with_replacement
+from typing import Any
+
+import numpy as np
+
+import numgrad as ng
+from numgrad.autograd.variable import Tensor as Base
+from numgrad.core.op import OPS
+from numgrad.errors import NumgradIndexError, NumgradRuntimeError
+from numgrad.torch.calls import table
+from numgrad.torch.table_reductions import along, one_axis
+
+
+def _expand(x: Any, shape: Any) -> Any:
+    new = len(shape) - x.ndim
+    if new < 0:
+        raise NumgradRuntimeError(
+            f"expand: the number of sizes provided ({len(shape)}) must be greater or equal to the "
+            f"number of dimensions in the tensor ({x.ndim})"
+        )
+    return ng.broadcast_to(
+        x, tuple(x.shape[k - new] if n == -1 and k >= new else n for k, n in enumerate(shape))
+    )
+
+
+def _repeat(x: Any, reps: Any) -> Any:
+    if len(reps) < x.ndim:
+        raise NumgradRuntimeError(
+            "repeat: Number of dimensions of repeat dims can not be smaller than number of "
+            "dimensions of tensor"
+        )
+    return ng.tile(x, tuple(reps))
+
+
+def _repeat_interleave(x: Any, repeats: Any, dim: Any) -> Any:
+    if repeats is None:
+        return ng.repeat(ng.arange(x.shape[0]), x)
+    if dim is None:
+        x, dim = ng.reshape(x, (-1,)), 0
+    return ng.repeat(x, getattr(repeats, "_array", repeats), dim)
+
+
+def _flatten(x: Any, start: int, end: int) -> Any:
+    if x.ndim == 0:
+        return ng.reshape(x, (1,))
+    start, end = one_axis("flatten", x, start), one_axis("flatten", x, end)
+    if start > end:
+        raise NumgradRuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    return ng.reshape(
+        x, (*x.shape[:start], int(np.prod(x.shape[start : end + 1])), *x.shape[end + 1 :])
+    )
+
+
+def _unflatten(x: Any, dim: int, sizes: Any) -> Any:
+    dim = one_axis("unflatten", x, dim)
+    sizes = tuple(sizes)
+    if -1 in sizes:
+        known = int(np.prod([n for n in sizes if n != -1]))
+        sizes = tuple(x.shape[dim] // known if n == -1 else n for n in sizes)
+    return ng.reshape(x, (*x.shape[:dim], *sizes, *x.shape[dim + 1 :]))
+
+
+def _squeeze(x: Any, dim: Any) -> Any:
+    if dim is None:
+        return ng.squeeze(x)
+    dims = dim if isinstance(dim, tuple | list) else (dim,)
+    if x.ndim == 0:
+        return ng.squeeze(x)
+    found = {one_axis("squeeze", x, d) for d in dims}
+    return ng.squeeze(x, tuple(d for d in found if x.shape[d] == 1))
+
+
+def _transpose(x: Any, a: int, b: int) -> Any:
+    a, b = one_axis("transpose", x, a), one_axis("transpose", x, b)
+    return ng.swapaxes(x, a, b) if x.ndim else ng.reshape(x, ())
+
+
+def _t(x: Any) -> Any:
+    if x.ndim > 2:
+        raise NumgradRuntimeError(
+            f"t() expects a tensor with <= 2 dimensions, but self is {x.ndim}D; use x.mT"
+        )
+    return ng.swapaxes(x, 0, 1) if x.ndim == 2 else ng.reshape(x, x.shape)
+
+
+def _split(x: Any, size: Any, dim: int) -> tuple:
+    dim = one_axis("split", x, dim)
+    length = x.shape[dim]
+    if isinstance(size, int):
+        if size <= 0 < length:
+            raise NumgradRuntimeError(
+                f"split: split_size can only be 0 if dimension size is 0, but got {size}"
+            )
+        count = max(-(-length // size), 1) if size else 1
+        sizes = [size] * (count - 1) + [length - size * (count - 1)]
+    else:
+        sizes = list(size)
+        if sum(sizes) != length:
+            raise NumgradRuntimeError(
+                f"split_with_sizes expects split_sizes to sum exactly to {length} (input tensor's "
+                f"size at dimension {dim}), but got split_sizes={sizes}"
+            )
+    return tuple(ng.split(x, np.cumsum(sizes)[:-1].tolist(), dim))
+
+
+def _chunk(x: Any, chunks: int, dim: int) -> tuple:
+    return _split(x, max(-(-x.shape[dim] // chunks), 1), dim)
+
+
+def _tensor_split(x: Any, parts: Any, dim: int) -> tuple:
+    if hasattr(parts, "tolist"):
+        parts = parts.tolist()
+    return tuple(ng.array_split(x, parts if isinstance(parts, int) else list(parts), dim))
+
+
+def _narrow(x: Any, dim: int, start: Any, length: int) -> Any:
+    dim, start = one_axis("narrow", x, dim), int(start)
+    start += x.shape[dim] if start < 0 else 0
+    if length < 0 or start + length > x.shape[dim]:
+        raise NumgradRuntimeError(
+            f"narrow: start ({start}) + length ({length}) exceeds dimension size ({x.shape[dim]})."
+        )
+    return x[(*[slice(None)] * dim, slice(start, start + length))]
+
+
+def _select(x: Any, dim: int, index: int) -> Any:
+    if x.ndim == 0:
+        raise NumgradIndexError("select() cannot be applied to a 0-dim tensor.")
+    dim = one_axis("select", x, dim)
+    if not -x.shape[dim] <= index < x.shape[dim]:
+        raise NumgradIndexError(
+            f"select(): index {index} out of range for tensor of size {list(x.shape)} at dimension "
+            f"{dim}"
+        )
+    return x[(*[slice(None)] * dim, index)]
+
+
+def _index(x: Any, dim: int, index: Any, source: Any = None) -> tuple[Any, int, Any]:
+    """A Tensor with axes, an axis, and indices with as many."""
+    rows, axis, _ = along("index", x, dim)
+    return rows, axis, index if index.ndim else ng.reshape(index, (1,))
+
+
+def _gather(x: Any, dim: int, index: Any) -> Any:
+    shape = index.shape
+    rows, axis, _ = along("gather", x, dim)
+    index = ng.reshape(index, (1,)) if index.ndim == 0 else index
+    rows = rows[tuple(slice(None) if a == axis else slice(n) for a, n in enumerate(index.shape))]
+    out = ng.take_along_axis(rows, index, axis)
+    return out if out.shape == shape else ng.reshape(out, shape)
+
+
+def _scatter(x: Any, dim: int, index: Any, src: Any, reduce: Any, whole: bool = True) -> Any:
+    rows, axis, bare = along("scatter", x, dim)
+    index = ng.reshape(index, (1,)) if index.ndim == 0 else index
+    if not isinstance(src, Base):
+        src = ng.full(index.shape, src, rows.dtype)
+    src = ng.reshape(src, (1,)) if src.ndim == 0 else src
+    src = src[tuple(slice(n) for n in index.shape)]
+    if reduce is None:
+        out = OPS["scatter"](rows, index, src, axis)
+    elif reduce in ("add", "sum") and whole:
+        out = OPS["scatter_add"](rows, index, src, axis)
+    else:
+        how = {"multiply": "prod", "add": "sum"}.get(reduce, reduce)
+        out = ng.scatter_reduce(rows, index, src, axis, how, whole)
+    return ng.reshape(out, x.shape) if bare else out
+
+
+def _index_write(name: str, x: Any, dim: int, index: Any, value: Any, *more: Any) -> Any:
+    rows, axis, index = _index(x, dim, index)
+    if name != "index_fill" and value.ndim == 0 < rows.ndim:
+        value = ng.reshape(value, (1,) * rows.ndim)
+    out = OPS[name](rows, index, value, axis, *more)
+    return ng.reshape(out, x.shape) if x.ndim == 0 else out
+
+
+def _index_reduce(x: Any, dim: int, index: Any, source: Any, reduce: str, whole: bool) -> Any:
+    rows, axis, index = _index(x, dim, index)
+    shape = [-1 if a == axis else 1 for a in range(rows.ndim)]
+    full = ng.broadcast_to(ng.reshape(index, shape), source.shape)
+    return ng.scatter_reduce(rows, full, source, axis, reduce, whole)
+
+
+def _index_put(x: Any, indices: Any, values: Any, accumulate: bool) -> Any:
+    from numgrad.torch.indexing import as_index
+
+    return OPS["index_put"](x, values, index=as_index(x, tuple(indices)), accumulate=accumulate)
+
+
+def _take_along(x: Any, index: Any, dim: Any) -> Any:
+    if dim is None:
+        return ng.take_along_axis(ng.reshape(x, (-1,)), ng.reshape(index, (-1,)), 0)
+    return ng.take_along_axis(x, index, dim)
+
+
+def _masked_select(x: Any, mask: Any) -> Any:
+    x, mask = ng.broadcast_arrays(x, mask)
+    return x[mask]
+
+
+def _masked_write(name: str, x: Any, mask: Any, value: Any) -> Any:
+    shape = np.broadcast_shapes(x.shape, mask.shape)
+    x, mask = ng.broadcast_to(x, shape), ng.broadcast_to(mask, shape)
+    return OPS[name](x, mask, value)
+
+
+def _as_strided(x: Any, size: Any, stride: Any, offset: Any) -> Any:
+    """Elements at places in memory, which are counted from where the memory begins."""
+    places, start = positions(x, size, stride, offset)
+    whole, base = (x, x._array) if x._base is None else (x._base, x._base._array)
+    del base, start
+    return ng.take(ng.reshape(whole, (-1,)), places)
+
+
+def positions(x: Any, size: Any, stride: Any, offset: Any) -> tuple[np.ndarray, int]:
+    """Numbers of elements in memory, from its beginning, and where ``x`` begins."""
+    item = x.itemsize
+    owner = x if x._base is None else x._base
+    begin = (address(x) - address(owner)) // item
+    start = begin if offset is None else int(offset)
+    places = np.full(tuple(size), start, np.int64)
+    for axis, (length, step) in enumerate(zip(size, stride, strict=True)):
+        places += (np.arange(length) * step).reshape([-1] + [1] * (len(size) - axis - 1))
+    return places, begin
+
+
+def address(x: Any) -> int:
+    """Where a Tensor has its first element."""
+    return x._array.__array_interface__["data"][0]
+
+
+def _combinations(x: Any, r: int, replaced: bool) -> Any:
+    choose = combinations_with_replacement if replaced else combinations
+    rows = np.array(list(choose(range(x.shape[0]), r)), np.int64).reshape(-1, r)
+    return ng.take(x, rows, 0)
+
+
+def _meshgrid(tensors: Any, indexing: Any) -> tuple:
+    if len(tensors) == 1 and isinstance(tensors[0], tuple | list):
+        tensors = tensors[0]
+    return tuple(ng.meshgrid(*[ng.reshape(t, (-1,)) for t in tensors], indexing=indexing or "ij"))
+
+
+def _cartesian(tensors: Any) -> Any:
+    if len(tensors) == 1:
+        return tensors[0]
+    return ng.stack([ng.reshape(t, (-1,)) for t in _meshgrid(tensors, "ij")], axis=-1)
+
+
+def _listed(tensors: Any) -> Any:
+    return tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
+
+
+def _atleast(function: Any, tensors: Any) -> Any:
+    given = _listed(tensors)
+    if given is not tensors or len(tensors) > 1:
+        return tuple(function(t) for t in given)
+    return function(given[0])
+
+
+def _cat(tensors: Any, dim: int) -> Any:
+    kept = [t for t in tensors if t.shape != (0,)] or tensors[:1]
+    return ng.cat(list(kept), axis=dim)
+
+
+def _pairs(x: Any) -> Any:
+    if x.shape[-1:] != (2,):
+        raise NumgradRuntimeError("view_as_complex: the last axis must have the length 2")
+    return OPS["from_parts"](x[..., 0], x[..., 1])
+
+
+def _nonzero(x: Any, as_tuple: bool) -> Any:
+    if as_tuple:
+        return tuple(ng.nonzero(ng.reshape(x, (1,)) if x.ndim == 0 else x))
+    return ng.argwhere(x)
+
+
+def _roll(x: Any, shifts: Any, dims: Any) -> Any:
+    if dims is None or dims == ():
+        return ng.roll(x, shifts if isinstance(shifts, int) else shifts[0])
+    return ng.roll(x, shifts, dims)
+
+
+def _view(x: Any, shape: Any, dtype: Any) -> Any:
+    if isinstance(shape, np.dtype) or dtype is not None:
+        return ng.asarray(x._array.view(shape if dtype is None else dtype))
+    if isinstance(shape, tuple) and len(shape) == 1 and isinstance(shape[0], np.dtype):
+        return ng.asarray(x._array.view(shape[0]))
+    out = ng.reshape(x, tuple(shape))
+    if x.size and address(out) != address(x):
+        raise NumgradRuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one "
+            "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
+        )
+    return out
+
+
+TABLE = """
+[same 1 sizes=1]
+reshape(input, shape): ng.reshape(input, tuple(shape))
+permute(input, dims): ng.permute(input, tuple(dims))
+tile(input, dims): ng.tile(input, tuple(dims))
+flip(input, dims): ng.flip(input, tuple(dims))
+[same 1 sizes=1 method]
+view(input, shape, *, dtype=None): _view(input, shape, dtype)
+expand(input, size, *, implicit=False): _expand(input, size)
+repeat(input, repeats): _repeat(input, repeats)
+[same 1]
+broadcast_to(input, size): _expand(input, size)
+repeat_interleave(input, repeats=None, dim=None, *, output_size=None): _repeat_interleave(
+    input, repeats, dim)
+flatten(input, start_dim=0, end_dim=-1): _flatten(input, start_dim, end_dim)
+unflatten(input, dim, sizes): _unflatten(input, dim, sizes)
+ravel(input): ng.reshape(input, (-1,))
+adjoint(input): ng.conjugate(ng.swapaxes(input, -1, -2))
+movedim(input, source, destination): ng.moveaxis(input, source, destination)
+split(input, split_size_or_sections, dim=0): _split(input, split_size_or_sections, dim)
+split_with_sizes(input, split_sizes, dim=0): _split(input, split_sizes, dim)
+chunk(input, chunks, dim=0): _chunk(input, chunks, dim)
+tensor_split(input, indices_or_sections, dim=0): _tensor_split(input, indices_or_sections, dim)
+hsplit(input, indices_or_sections): _tensor_split(
+    input, indices_or_sections, 1 if input.ndim > 1 else 0)
+vsplit(input, indices_or_sections): _tensor_split(input, indices_or_sections, 0)
+dsplit(input, indices_or_sections): _tensor_split(input, indices_or_sections, 2)
+unbind(input, dim=0): tuple(ng.unbind(input, dim))
+narrow(input, dim, start, length): _narrow(input, dim, start, length)
+select(input, dim, index): _select(input, dim, index)
+diagonal(input, offset=0, dim1=0, dim2=1): ng.diagonal(input, offset, dim1, dim2)
+diag(input, diagonal=0): ng.diag(input, diagonal)
+diag_embed(input, offset=0, dim1=-2, dim2=-1): ng.diag_embed(input, offset, dim1, dim2)
+diagflat(input, offset=0): ng.diagflat(input, offset)
+fliplr(input): ng.flip(input, 1)
+flipud(input): ng.flip(input, 0)
+rot90(input, k=1, dims=(0, 1)): ng.rot90(input, k, tuple(dims))
+roll(input, shifts, dims=None): _roll(input, shifts, dims)
+gather(input, dim, index, *, sparse_grad=False): _gather(input, dim, index)
+index_select(input, dim, index): ng.take(input, ng.reshape(index, (-1,)), dim) if input.ndim else (
+    ng.reshape(input, ()))
+masked_select(input, mask): _masked_select(input, mask)
+take(input, index): ng.take(ng.reshape(input, (-1,)), index)
+take_along_dim(input, indices, dim=None): _take_along(input, indices, dim)
+nonzero(input, *, as_tuple=False): _nonzero(input, as_tuple)
+argwhere(input): ng.argwhere(input)
+as_strided(input, size, stride, storage_offset=None): _as_strided(
+    input, size, stride, storage_offset)
+select_scatter(input, src, dim, index): ng.select_scatter(input, src, dim, index)
+slice_scatter(input, src, dim=0, start=None, end=None, step=1): ng.slice_scatter(
+    input, src, dim, start, end, step)
+diagonal_scatter(input, src, offset=0, dim1=0, dim2=1): ng.diagonal_scatter(
+    input, src, offset, dim1, dim2)
+index_reduce(input, dim, index, source, reduce, *, include_self=True): _index_reduce(
+    input, dim, index, source, reduce, include_self)
+clone(input, *, memory_format=None): input.clone()
+isin(input, test_elements, *, assume_unique=False, invert=False): ng.isin(
+    input, test_elements, assume_unique, invert)
+[same 1 method]
+unfold(input, dimension, size, step): ng.unfold(input, dimension, size, step)
+expand_as(input, other): _expand(input, other.shape)
+view_as(input, other): _view(input, other.shape, None)
+reshape_as(input, other): ng.reshape(input, other.shape)
+sum_to_size(input, size): ng.sum(
+    input, tuple(range(input.ndim - len(size))) + tuple(
+    k + input.ndim - len(size) for k, n in enumerate(size)
+    if n == 1 != input.shape[k + input.ndim - len(size)]), keepdims=False).reshape(tuple(size))
+[same 1 inplace]
+squeeze(input, dim=None): _squeeze(input, dim)
+unsqueeze(input, dim): ng.expand_dims(input, dim)
+transpose(input, dim0, dim1): _transpose(input, dim0, dim1)
+t(input): _t(input)
+tril(input, diagonal=0): ng.tril(input, diagonal)
+triu(input, diagonal=0): ng.triu(input, diagonal)
+scatter(input, dim, index, src=None, *, value=None, reduce=None): _scatter(
+    input, dim, index, value if src is None else src, reduce)
+scatter_add(input, dim, index, src): _scatter(input, dim, index, src, "add")
+scatter_reduce(input, dim, index, src, reduce, *, include_self=True): _scatter(
+    input, dim, index, src, reduce, include_self)
+index_add(input, dim, index, source, *, alpha=1): _index_write(
+    "index_add", input, dim, index, source, alpha)
+index_copy(input, dim, index, source): _index_write("index_copy", input, dim, index, source)
+index_fill(input, dim, index, value): _index_write("index_fill", input, dim, index, value)
+index_put(input, indices, values, accumulate=False): _index_put(input, indices, values, accumulate)
+masked_fill(input, mask, value): _masked_write("masked_fill", input, mask, value)
+masked_scatter(input, mask, source): _masked_write("masked_scatter", input, mask, source)
+put(input, index, source, accumulate=False): OPS["put"](input, index, source, accumulate)
+[number 1 function]
+cat(tensors, dim=0): _cat(tensors, dim)
+stack(tensors, dim=0): ng.stack(list(tensors), axis=dim)
+hstack(tensors): ng.hstack(list(tensors))
+vstack(tensors): ng.vstack(list(tensors))
+dstack(tensors): ng.dstack(list(tensors))
+column_stack(tensors): ng.column_stack(list(tensors))
+[same 0 function]
+block_diag(*tensors): ng.linalg.block_diag(*tensors)
+atleast_1d(*tensors): _atleast(ng.atleast_1d, tensors)
+atleast_2d(*tensors): _atleast(ng.atleast_2d, tensors)
+atleast_3d(*tensors): _atleast(ng.atleast_3d, tensors)
+broadcast_tensors(*tensors): tuple(ng.broadcast_arrays(*_listed(tensors)))
+meshgrid(*tensors, indexing=None): _meshgrid(tensors, indexing)
+cartesian_prod(*tensors): _cartesian(tensors)
+combinations(input, r=2, with_replacement=False): _combinations(input, r, with_replacement)
+view_as_real(input): ng.stack([ng.real(input), ng.imag(input)], axis=-1)
+view_as_complex(input): _pairs(input)
+real(input): ng.real(input) if input.dtype.kind == "c" else input
+imag(input): ng.imag(input)
+aliases concat=cat concatenate=cat row_stack=vstack moveaxis=movedim swapaxes=transpose
+ swapdims=transpose unsafe_split=split unsafe_chunk=chunk unsafe_split_with_sizes=split_with_sizes
+"""
+
+table("", globals(), TABLE)
