@@ -211,6 +211,9 @@ print(
 # - **Compiled for** nesting, dtypes, numbers of axes, which lengths are 0 or 1, values of
 #   `static_argnums`; and for a branch or loop on a length the way that it went. Anything else in a
 #   call is read at run time. `dynamic=False` compiles for each shape.
+# - **Loops of Python** are unrolled: their operations are compiled one by one, a thousand iterations
+#   take long. Compile what one iteration calls, or write the loop as `ng.scan` or `ng.kernel`:
+#   [the last section on loops](06_loops.py) has a script in all these ways.
 # - **Not possible**: a Python branch on a *value* (`np.where` is), `float(t)`, `t.numpy()`, results
 #   whose shape depends on values. The error names your line and the way out.
 # - **Bits**: elementwise code gives those of eager code, sums differ within their rounding error, and

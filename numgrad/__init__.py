@@ -107,6 +107,8 @@ _namespace(
         + " ".join(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()})),
         "numgrad.compiler.api": "jit",
         "numgrad.compiler.inspect.statistics": "jit_stats",
+        "numgrad.compiler.native.export": "export",
+        "numgrad.compiler.native.loading": "load_native",
         "numgrad.integrate": "odeint quad solve_ivp",
         "numgrad.io": "load save",
         "numgrad.codegen.adjoint.outputs": "like",

@@ -46,6 +46,8 @@ from numgrad.autograd.row_sparse_tensor import RowSparseTensor as RowSparseTenso
 from numgrad.codegen.adjoint.outputs import like as like
 from numgrad.compiler.api import jit as jit
 from numgrad.compiler.inspect.statistics import jit_stats as jit_stats
+from numgrad.compiler.native.export import export as export
+from numgrad.compiler.native.loading import load_native as load_native
 from numgrad.config import get_num_threads as get_num_threads
 from numgrad.config import set_num_threads as set_num_threads
 from numgrad.core.loop_kernels import kernel as kernel

@@ -34,8 +34,9 @@ cumulative_sum cumulative_trapezoid curve_fit curve_jac custom_jvp custom_vjp da
 delete diag diag_embed diagflat diagonal diagonal_scatter diff digamma digitize distributed divide
 divmod dot dsplit dstack e
 ecosystem ediff1d einsum elementwise empty empty_like enable_grad equal erf erfc
-erfinv errors exp exp2 expand expand_dims expit expm1 extract eye fabs fft fill fix flatnonzero
-flatten flip fliplr flipud float32 float64 float_power floor floor_divide fmax fmin fmod fori_loop
+erfinv errors exp exp2 expand expand_dims expit expm1 export extract eye fabs fft fill fix
+flatnonzero flatten flip fliplr flipud float32 float64 float_power floor floor_divide fmax fmin fmod
+fori_loop
 frexp from_numpy full full_like func gamma gammaln gcd geomspace get_num_threads grad gradient
 greater greater_equal heaviside hessian histogram histogram2d histogram_bin_edges histogramdd
 hsplit hstack hvp hypot i0 imag implicit index_add index_copy index_fill index_put inf
@@ -43,9 +44,9 @@ inference_mode inner insert int16 int32 int64 int8 integrate
 interp interpolate intersect1d invert io is_grad_enabled
 is_inference_mode_enabled isclose isfinite isin isinf isnan isneginf isposinf ix_ jacfwd jacobian
 jacrev jit jit_stats jvp kernel kron lcm ldexp least_squares left_shift less less_equal lexsort
-lgamma like linalg linear_operator linear_recurrence linearize linspace load log log10 log1p log2
-log_sigmoid log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_not logical_or
-logical_xor logit
+lgamma like linalg linear_operator linear_recurrence linearize linspace load load_native log log10
+log1p log2 log_sigmoid log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_not
+logical_or logical_xor logit
 logspace logsumexp map masked_fill masked_scatter matmul matrix_norm matrix_transpose matvec max
 maximum mean median meshgrid min minimize minimum mod modf moveaxis multiply nan nan_to_num
 nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod

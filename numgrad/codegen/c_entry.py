@@ -3,7 +3,7 @@
 Note [C entries]
 ----------------
 A C entry takes pointers, numbers and lengths, puts them into the slots that the kernel reads (Note
-[Native entries] in ``native.kernel``), and returns a status: 0, or one of ``STATUS``. A complex
+[Native entries] in ``native.kernel``), and returns a status: 0, or a key of ``MESSAGES``. A complex
 number is two arguments, its parts, since C compilers pass it in different ways. Results are written
 where pointers say; there are no other effects, so it may run in several threads at once.
 """
@@ -13,13 +13,12 @@ from __future__ import annotations
 import itertools
 import re
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from numgrad.codegen import linker
+from numgrad.codegen import c_library, linker
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.native import machine
 from numgrad.codegen.native.ir import Unsupported
@@ -27,14 +26,6 @@ from numgrad.codegen.native.kernel import NativeCode
 from numgrad.codegen.native.signature import llvm_type
 from numgrad.codegen.nests.polynomial import Atom, Length, axis_of, value_of
 
-STATUS = {
-    1: "lengths do not go together as in the examples (lengths 0 and 1 are examples of their own)",
-    2: "memory ran out",
-    3: "an operation refuses its operands",
-}
-"""Messages of statuses other than 0."""
-
-_C_TYPES = {"float64": "double", "float32": "float", "complex128": "double", "complex64": "float"}
 _SIGNS = {"==": "eq", "!=": "ne", "<": "slt", ">=": "sge"}
 _DEFINITIONS = """
 define private i64 @quotient(i64 %a, i64 %b) #0 {
@@ -54,45 +45,8 @@ declare void @free(ptr)
 """
 
 
-def c_type(dtype: np.dtype) -> str:
-    """C's name of a number in memory; of one part of a complex number."""
-    known = _C_TYPES.get(dtype.name)
-    return known or ("uint8_t" if dtype.kind == "b" else f"{dtype.name}_t")
-
-
-@dataclass(frozen=True)
-class CArgument:
-    """An argument of a C function.
-
-    Attributes
-    ----------
-    role
-        ``"number"``; ``"array"``, whose elements are read; ``"length"``; ``"result"``, where
-        elements are written.
-    rank
-        Axes of the array behind the pointer; 0 for a number.
-    """
-
-    name: str
-    dtype: np.dtype
-    role: str
-    rank: int = 0
-
-    @property
-    def is_pointer(self) -> bool:
-        """Whether it is an address."""
-        return self.role in ("array", "result")
-
-    def declarations(self) -> list[str]:
-        """The parameters in C."""
-        kind = c_type(self.dtype)
-        if self.role == "array":
-            return [f"const {kind} *{self.name}"]
-        if self.role == "result":
-            return [f"{kind} *{self.name}"]
-        if self.dtype.kind == "c":
-            return [f"{kind} {self.name}_real", f"{kind} {self.name}_imag"]
-        return [f"{kind} {self.name}"]
+class CArgument(c_library.CParameter):
+    """An argument of a C entry."""
 
     def parameters(self) -> list[tuple[str, str]]:
         """Types and names of the parameters in LLVM's language."""
@@ -117,6 +71,13 @@ def number_parts(value: Any, dtype: np.dtype) -> list[tuple[str, str]]:
     kind = llvm_type(dtype)
     parts = [value.real, value.imag] if dtype.kind == "c" else [value]
     return [(kind, literal(part, kind)) for part in parts]
+
+
+def data_constant(name: str, array: np.ndarray) -> str:
+    """The definition of an array in memory that is read only."""
+    data = array.tobytes()
+    text = "".join([chr(b) if 31 < b < 127 and b not in b'\\"' else f"\\{b:02X}" for b in data])
+    return f'{name} = private constant [{len(data)} x i8] c"{text}", align 64\n'
 
 
 class EntryWriter:
@@ -340,11 +301,11 @@ class NativeModule:
             self.externals.update(externals)
         return name
 
-    def text(self, translated: Callable[[Kernel], str]) -> str:
-        """All functions, given a kernel's text with that of its entry."""
+    def text(self) -> str:
+        """All functions; raises ``Unsupported`` for kernels that others have to compile."""
         texts, metadata = list(self.texts), 0
         for number, kernel in enumerate(self.kernels.values()):
-            text = translated(kernel)
+            text = NativeCode(kernel).translated()
             own = {match[1] or match[2] for match in _DEFINED.finditer(text)}
             text = _NAME.sub(
                 lambda m, own=own, end=number: f"@{m[1]}.k{end}" if m[1] in own else m[0], text
@@ -375,12 +336,6 @@ def load_entry(text: str, externals: Iterable[str] = ()) -> int:
         linker.link(external)
     payload = machine.compile_ir(text, f"native{next(_numbers)}")
     return machine.load(payload)["native"]
-
-
-def load_module(module: NativeModule) -> int:
-    """The same for a module; raises ``Unsupported`` for kernels that others have to compile."""
-    text = module.text(lambda kernel: NativeCode(kernel).translated())
-    return load_entry(text, module.externals)
 
 
 def adapter(

@@ -47,10 +47,10 @@ from __future__ import annotations
 import pickle
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from numgrad.codegen import linker, memory, threads
@@ -173,6 +173,25 @@ def hosted_stamp() -> str:
         )
         _stamp_text = " ".join(str(item) for item in parts)
     return _stamp_text
+
+
+class KernelSource(NamedTuple):
+    """Arguments of ``compile_kernel``."""
+
+    name: str
+    source: str
+    signature: str
+    externals: Collection[str] = ()
+    functions: dict[str, Any] | None = None
+    parallel: bool = False
+
+    def compile(self, *, parallel: bool | None = None, nogil: bool = False) -> Kernel:
+        """Compile it, or load what was compiled."""
+        return compile_kernel(
+            self.name, self.source, self.signature,
+            externals=self.externals, functions=self.functions, nogil=nogil,
+            parallel=self.parallel if parallel is None else parallel,
+        )  # fmt: skip
 
 
 _loaded: dict[str, Kernel] = {}

@@ -49,6 +49,8 @@ class DeviceFunction(LibraryFunction):
     for_numba
         The Python function that Numba compiles in its place, if it has instructions of which Numba
         has no form: Note [Two compilers] in ``compile``.
+    without_fma
+        The function that stands for it on a CPU without FMA, if not the same.
     """
 
     __name__: str
@@ -60,6 +62,7 @@ class DeviceFunction(LibraryFunction):
         self.inline = inline
         self.contract = contract
         self.for_numba = function
+        self.without_fma: DeviceFunction = self
 
     @cached_property
     def dispatcher(self) -> Any:

@@ -4,8 +4,8 @@ Note [External functions]
 -------------------------
 Addresses change with every process, so machine code on disk refers to native functions by symbols.
 ``module:function`` is either a C function that a Cython module exports (SciPy's BLAS and special
-functions), or a kernel that others call: its module has a function ``address`` that
-compiles or loads it.
+functions), or a kernel that others call: its module has a function ``native_source`` that
+gives what is compiled.
 
 Cython writes a function of several types out for each, under names such as ``__pyx_fuse_0stdtr``.
 The numbers in them follow a list of types that changes with SciPy's version, and a function of one
@@ -52,9 +52,15 @@ def link(external: str) -> None:
         with deferred():
             address = _exported(_extension(module_name), function)
     else:
-        address = importlib.import_module(module_name).address(function)
+        address = native_source(external).compile().address
     binding.add_symbol(external_symbol(external), address)
     _linked.add(external)
+
+
+def native_source(external: str) -> Any:
+    """Arguments of ``compile_kernel`` for a kernel of ours that others call."""
+    module_name, function = external.split(":")
+    return importlib.import_module(module_name).native_source(function)
 
 
 _COMPLEX = "__pyx_t_double_complex"

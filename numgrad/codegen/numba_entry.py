@@ -10,44 +10,29 @@ says so of dynamic addresses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.c_entry import STATUS, CArgument
+from numgrad.codegen.c_library import MESSAGES, CParameter, ExportedFunction
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.native.signature import llvm_type
-from numgrad.codegen.nests.polynomial import Length, text_of
-
-Shape = tuple[Length, ...] | None
 
 
 def numba_function(
-    name: str,
-    address: int,
-    arguments: Sequence[CArgument],
-    inputs: Sequence[Shape],
-    outputs: Sequence[Shape],
-    axes: Mapping[int, tuple[int, int]],
-    lengths: Mapping[int, int],
-    leaves: Sequence[tuple[bool, Any]],
-    *,
-    into: bool,
+    function: ExportedFunction, leaves: Sequence[tuple[bool, Any]], *, into: bool
 ) -> Any:
     """A function for Numba around a C entry: Note [Calls from Numba].
 
-    ``axes`` says at which input and axis a length is found, ``lengths`` what the others are,
-    ``leaves`` which leaves of the results are constants, and which. With ``into`` it takes the
+    ``leaves`` says which leaves of the results are constants, and which. With ``into`` it takes the
     arrays of results, after the inputs.
     """
     from numba import njit
 
+    name, address, arguments = function.name, function.address, function.arguments
     given = [a for a in arguments if a.role in ("array", "number")]
     results = [a for a in arguments if a.role == "result"]
-
-    def length(k: int) -> str:
-        return f"_n{k}" if k in axes else str(lengths[k])
 
     space: dict[str, Any] = {"_np": np, "_invoke": _invocation(name, address, arguments)}
     body = []
@@ -55,20 +40,20 @@ def numba_function(
         if a.is_pointer and a.rank:
             space[f"_as_{a.name}"] = _as_argument(name, a)
             body.append(f"{a.name} = _as_{a.name}({a.name})")
-    body += [f"_n{k} = {given[number].name}.shape[{axis}]" for k, (number, axis) in axes.items()]
-    for argument, shape in zip(given, inputs, strict=True):
-        for axis, terms in enumerate(shape or ()):
-            expected = text_of(terms, length)
+    for length, (number, axis) in function.about["lengths"].items():
+        body.append(f"{length} = {given[number].name}.shape[{axis}]")
+    for argument, port in zip(given, function.inputs, strict=True):
+        for axis, expected in enumerate(port.shape or ()):
             body += [
                 f"if {argument.name}.shape[{axis}] != {expected}:",
                 f"    raise ValueError('{name}: {argument.name} has another length along axis "
                 f"{axis} than the example, or than other arrays')",
             ]
     own = []
-    for argument, shape in zip(results, outputs, strict=True):
-        if shape is None:
+    for argument, port in zip(results, function.outputs, strict=True):
+        extents = port.shape
+        if extents is None:
             continue
-        extents = [text_of(n, length) for n in shape]
         if into:
             own.append(argument.name)
             for axis, expected in enumerate(extents):
@@ -80,13 +65,9 @@ def numba_function(
         else:
             dtype = "bool_" if argument.dtype.kind == "b" else argument.dtype.name
             body.append(f"{argument.name} = _np.empty(({', '.join(extents)},), _np.{dtype})")
-    passed = [
-        f"_n{k}" if a.role == "length" else a.name
-        for a, k in _with_axes(arguments, axes)
-        if a.role != "result" or a.rank
-    ]
+    passed = [a.name for a in arguments if a.role != "result" or a.rank]
     body.append(f"_out = _invoke({', '.join(passed)})")
-    for status, message in STATUS.items():
+    for status, message in MESSAGES.items():
         body += [f"if _out[0] == {status}:", f"    raise RuntimeError('{name}: {message}')"]
     numbers = iter(range(1, len(results) + 1))
     texts = iter([a.name if a.rank else f"_out[{next(numbers)}]" for a in results])
@@ -105,15 +86,7 @@ def numba_function(
     return njit(nogil=True)(space[name])
 
 
-def _with_axes(
-    arguments: Sequence[CArgument], axes: Mapping[int, Any]
-) -> list[tuple[CArgument, int]]:
-    """Arguments, those that are lengths with the numbers of their axes."""
-    symbols = iter(axes)
-    return [(a, next(symbols) if a.role == "length" else -1) for a in arguments]
-
-
-def _as_argument(name: str, argument: CArgument) -> Any:
+def _as_argument(name: str, argument: CParameter) -> Any:
     """A function of Numba that copies an array that is not contiguous, and refuses any other."""
     from numba import types
     from numba.core.errors import TypingError
@@ -141,7 +114,7 @@ def _as_argument(name: str, argument: CArgument) -> Any:
     return given
 
 
-def _invocation(name: str, address: int, arguments: Sequence[CArgument]) -> Any:
+def _invocation(name: str, address: int, arguments: Sequence[CParameter]) -> Any:
     """An intrinsic of Numba: the status of a call, and the numbers that it writes."""
     from llvmlite import ir
     from numba.core import cgutils, types
@@ -151,7 +124,7 @@ def _invocation(name: str, address: int, arguments: Sequence[CArgument]) -> Any:
     passed = [a for a in arguments if a.role != "result" or a.rank]
     numbers = [a for a in arguments if a.role == "result" and not a.rank]
 
-    def check(argument: CArgument, given: Any) -> None:
+    def check(argument: CParameter, given: Any) -> None:
         """Refuse what is no number that the argument holds."""
         if argument.is_pointer:
             return
@@ -163,13 +136,15 @@ def _invocation(name: str, address: int, arguments: Sequence[CArgument]) -> Any:
         if rank > most or wider:
             raise TypingError(f"{name}: {argument.name} is {given}, expected {kind}")
 
-    def ir_type(argument: CArgument) -> Any:
+    def ir_type(argument: CParameter) -> Any:
         word = llvm_type(argument.dtype)
         if word in ("float", "double"):
             return ir.FloatType() if word == "float" else ir.DoubleType()
         return ir.IntType(int(word[1:]))
 
-    def parts(context: Any, builder: Any, argument: CArgument, given: Any, value: Any) -> list[Any]:
+    def parts(
+        context: Any, builder: Any, argument: CParameter, given: Any, value: Any
+    ) -> list[Any]:
         """A number as it is passed to C."""
         kind = getattr(types, type_name(argument.dtype))
         value = context.cast(builder, value, given, kind)

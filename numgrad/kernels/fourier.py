@@ -9,11 +9,9 @@ lie in arrays of their own. All is computed in np.float64, roots of unity anew f
 nanoseconds each. A factor that is a large prime takes as many operations as its square.
 """
 
-from functools import cache
-
 import numpy as np
 
-from numgrad.codegen.compile import compile_kernel
+from numgrad.codegen.compile import KernelSource
 from numgrad.codegen.device import instruction, outlined
 from numgrad.kernels.vmath.trigonometric import cos_f64, sin_f64
 
@@ -254,11 +252,10 @@ def fourier_rows(like, x, y, rows, n, form, scale, middle):
 fourier_rows.external, fourier_rows.allocates = f"{__name__}:{{}}_{{}}".format, True
 
 
-@cache
-def address(function: str) -> int:
-    """Address of the native function ``fourier_rows_<dtype>``."""
+def native_source(function: str) -> KernelSource:
+    """Source of the native function ``fourier_rows_<dtype>``."""
     dtype = function.rsplit("_", 1)[1]
     source = _SOURCE.format(
         dtype=dtype, forward=FORWARD, to_real=TO_REAL, from_real=FROM_REAL, half=HALF
     )
-    return compile_kernel(function, source, f"void({', '.join(['int64'] * 7)})").address
+    return KernelSource(function, source, f"void({', '.join(['int64'] * 7)})")

@@ -7,11 +7,9 @@ Runs of some elements are sorted by insertion, then merged two by two, values an
 order a row is read and written backwards, so that equal elements stay in order.
 """
 
-from functools import cache
-
 import numpy as np
 
-from numgrad.codegen.compile import compile_kernel
+from numgrad.codegen.compile import KernelSource
 from numgrad.codegen.device import instruction
 
 DTYPES = frozenset(
@@ -128,9 +126,8 @@ for _call in (order_rows, search_row):
 order_rows.allocates = True
 
 
-@cache
-def address(function: str) -> int:
-    """Address of a native function, ``<name>_<dtype>``."""
+def native_source(function: str) -> KernelSource:
+    """Source of a native function, ``<name>_<dtype>``."""
     name, dtype = function.rsplit("_", 1)
     nan_last = np.dtype(dtype).kind == "f"
     text, count = (_ORDER, 5) if name == "order_rows" else (_SEARCH, 6)
@@ -138,4 +135,4 @@ def address(function: str) -> int:
         dtype=dtype, run=8, places=PLACES, descending=DESCENDING,
         before="(a < b) | ((b != b) & (a == a))" if nan_last else "a < b",
     )  # fmt: skip
-    return compile_kernel(function, source, f"void({', '.join(['int64'] * count)})").address
+    return KernelSource(function, source, f"void({', '.join(['int64'] * count)})")

@@ -56,7 +56,9 @@ def scan(
         What is kept for gradients: ``"all"`` that steps compute, or only ``"carries"``, from which
         each step is computed again; the carry every so many steps, a number or a function of the
         length; ``"sqrt"``, the square root of the length, whose memory grows as that does. None is
-        ``"carries"`` in compiled functions, where computing is cheap, and ``"all"`` in eager code.
+        ``"all"`` in eager code; in compiled functions, where most of a step is cheap, the carries
+        and what matrix products and long sums give, at most eight times the memory of the carries
+        (``"all"``: as much as there is).
 
     Returns
     -------
@@ -121,7 +123,8 @@ def _scan(
         )
         return map_leaves(loop.kind, carry), map_leaves(loop.kind, ys)
     if state.ground.deferred:
-        return _compiled_scan(one, loop, inputs, count, reverse, save == "all")
+        kind = save if every is None else STATES
+        return _compiled_scan(one, loop, inputs, count, reverse, kind)
     loop.fix_numbers(one, inputs)
     order = range(count)[::-1] if reverse else range(count)
     rows = loop.rows
@@ -144,7 +147,7 @@ def _compiled_scan(
     inputs: Sequence[Any],
     count: Any,
     reverse: bool,
-    everything: bool,
+    save: Save,
 ) -> tuple[Any, Any]:
     """Record the scan as a loop of the compiled function."""
     from numgrad.compiler.loops.scan import compiled_scan
@@ -164,7 +167,7 @@ def _compiled_scan(
         return loop.checked(new), rows
 
     leaves, weak = loop.leaves, loop.weak
-    loop.leaves, made = compiled_scan(function, leaves, weak, inputs, count, reverse, everything)
+    loop.leaves, made = compiled_scan(function, leaves, weak, inputs, count, reverse, save)
     by_place = dict(zip(places, made, strict=True))
     parts = (by_place.get(k) for k in range(len(list(paths(structure, "")))))
     return loop.result(), unflatten(structure, parts)

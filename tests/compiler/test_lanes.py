@@ -126,7 +126,12 @@ def of_column_and_row(x: Any, axis: int) -> Any:
 
 @pytest.mark.parametrize(
     ("function", "shape", "axis"),
-    [(standardized, (70, 60), 0), (standardized, (3, 70, 60), 1), (of_column_and_row, (70, 60), 0)],
+    [
+        (standardized, (70, 60), 0),
+        (standardized, (3, 70, 60), 1),
+        (standardized, (40, 6, 60), 1),
+        (of_column_and_row, (70, 60), 0),
+    ],
 )
 def test_columns_are_reduced_row_by_row(function, shape, axis):
     """The innermost loops walk along rows, wherever columns are reduced: Note [Columns]."""

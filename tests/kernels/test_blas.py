@@ -276,8 +276,8 @@ def test_shared_out_products_are_kept_on_disk():
 
 def test_products_are_compiled_without_numba():
     for dtype in blas.DTYPES:
-        products.address(f"gemm_{dtype}")
-        products.address(f"batched_gemm_{dtype}")
+        products.compile_function(f"gemm_{dtype}")
+        products.compile_function(f"batched_gemm_{dtype}")
     kernels = [k for k in jit._loaded.values() if k.name.startswith(("gemm_", "batched_gemm_"))]
     assert len(kernels) >= 8
     assert not any(k.numba_reason for k in kernels)

@@ -55,7 +55,8 @@ class ResultLengths:
         except (NumgradKernelError, AttributeError, TypeError) as error:
             raise NumgradKernelError(
                 f"{self.function.name}: the length of a result depends on numbers, which a "
-                "compiled function does not know beforehand; pass an array that is written"
+                "compiled function does not know beforehand; give them as constants "
+                "(static_argnums) or lengths of arrays, or pass an array that is written"
             ) from error
         return tuple([max(0, n) if isinstance(n, int) else n for n in values])
 

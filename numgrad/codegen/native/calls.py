@@ -133,6 +133,8 @@ class CallWriter(ExpressionWriter):
         if hasattr(function, "py_func"):
             if name == "touch":
                 return None
+            if not self.has_fma:
+                function = getattr(function, "without_fma", function)
             contract = getattr(function, "contract", False)
             return self.call_function(library_function(function.py_func, contract), arguments)
         if hasattr(function, "symbol"):

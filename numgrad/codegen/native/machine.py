@@ -29,6 +29,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache, partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -58,12 +59,46 @@ class Unresolved(RuntimeError):
 # -------------------------------------------------------------------------------------- the CPU
 
 
+class Target(NamedTuple):
+    """System and CPU that exported code is made for, in LLVM's words."""
+
+    triple: str
+    cpu: str
+    features: str
+
+
+_target: ContextVar[Target | None] = ContextVar("target", default=None)
+
+
+@contextmanager
+def targeting(target: Target) -> Iterator[None]:
+    """Write code for another machine in the block; only ``objects`` compiles it."""
+    token = _target.set(target)
+    try:
+        yield
+    finally:
+        _target.reset(token)
+
+
+def is_exporting() -> bool:
+    """Whether code is written that leaves the process."""
+    return _target.get() is not None
+
+
+def triple() -> str:
+    """System that code is made for."""
+    target = _target.get()
+    return binding.get_process_triple() if target is None else target.triple
+
+
 def cpu() -> tuple[str, str]:
     """Name and features of the CPU that code is made for: the user's choice, or this one.
 
     The choice is Numba's, by the same variables of the environment.
     """
-    get = os.environ.get
+    target, get = _target.get(), os.environ.get
+    if target is not None:
+        return target.cpu, target.features
     return _cpu(get("NUMBA_CPU_NAME"), get("NUMBA_CPU_FEATURES"), get("NUMBA_ENABLE_AVX"))
 
 
@@ -81,7 +116,7 @@ def _cpu(name: str | None, features: str | None, avx: str | None) -> tuple[str, 
 
 def is_arm() -> bool:
     """Whether code is made for 64-bit Arm, whose vectors and FMA no feature has to name."""
-    return binding.get_process_triple().split("-")[0] in ("aarch64", "arm64")
+    return triple().split("-")[0] in ("aarch64", "arm64")
 
 
 def has_fma() -> bool:
@@ -113,7 +148,13 @@ def attributes() -> str:
 
 def has_large_pages() -> bool:
     """Whether the system is asked for large pages by ``madvise``."""
-    return "linux" in binding.get_process_triple()
+    return "linux" in triple()
+
+
+def versions() -> dict[str, str]:
+    """Versions of the compilers."""
+    llvm = ".".join(map(str, binding.llvm_version_info))
+    return {"llvmlite": llvmlite.__version__, "llvm": llvm, "numpy": np.__version__}
 
 
 def stamp() -> str:
@@ -173,8 +214,8 @@ def _machine(effort: int) -> Any:
 # ------------------------------------------------------------------------------------ compiling
 
 
-def _prepared(text: str, unique: str) -> str:
-    """A module of which parts declared the same, with unique names for what it exports."""
+def prepared(text: str) -> str:
+    """A module of which parts declared the same, with the attributes of its functions."""
     seen = set()
 
     def once(match: re.Match) -> str:
@@ -187,7 +228,16 @@ def _prepared(text: str, unique: str) -> str:
     text = re.sub(_DECLARED, once, text + "\n")
     if "\nattributes #0" not in text and not text.startswith("attributes #0"):
         text += attributes()
-    return re.sub(_RENAMED, rf"@\1_{unique}", text)
+    return text
+
+
+def optimise(module: Any, builder: Any) -> None:
+    """Run the passes that generated text needs, function by function."""
+    run = at_once(ffi.lib.LLVMPY_RunNewFunctionPassManager)
+    with _few_passes() as passes:
+        for function in module.functions:
+            if not function.is_declaration:
+                run(passes, function, builder)
 
 
 @contextmanager
@@ -200,7 +250,8 @@ def _module(
     layout = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
     with ExitStack() as owned:  # by the block: Note [Ctrl-C] in ``codegen.locks``
         own = owned.enter_context
-        module = own(parsed(layout + _prepared(text, unique)))
+        text = re.sub(_RENAMED, rf"@\1_{unique}", prepared(text))
+        module = own(parsed(layout + text))
         if verify:
             module.verify()
         options = own(binding.create_pipeline_tuning_options(speed_level=speed))
@@ -210,10 +261,7 @@ def _module(
         if speed > 1:
             own(builder.getModulePassManager()).run(module, builder)
         elif speed == 1:
-            passes, run = own(_few_passes()), at_once(ffi.lib.LLVMPY_RunNewFunctionPassManager)
-            for function in module.functions:
-                if not function.is_declaration:
-                    run(passes, function, builder)
+            optimise(module, builder)
         yield module
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from numgrad.codegen.intrinsics import HAS_FMA
 from numgrad.codegen.native import machine
 from numgrad.codegen.native.function import write_body
 from numgrad.codegen.native.ir import ModuleText
@@ -26,7 +25,7 @@ def translated_module(
     source: str,
     signature: Signature,
     *,
-    has_fma: bool = HAS_FMA,
+    has_fma: bool | None = None,
     parallel: bool = False,
     check_bounds: bool = False,
 ) -> ModuleText:
@@ -40,5 +39,6 @@ def translated_module(
         large_pages=machine.has_large_pages(),
     )
     kernel = KernelText(source).functions["kernel"]
+    has_fma = machine.has_fma() if has_fma is None else has_fma
     write_body(module, kernel, signature, write_loop, has_fma=has_fma, parallel=parallel)
     return module

@@ -6,11 +6,11 @@ Lengths of axes are arguments, in order, after all others; so one kernel serves 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.compile import Kernel, compile_kernel
+from numgrad.codegen.compile import KernelSource
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.nests.block_products import ProductCode
@@ -141,24 +141,6 @@ class ArrayKernelWriter(KernelWriter):
         return [*names, *(f"r{t.number}" for t in self.scalars), *self.lengths]
 
 
-class ArrayKernel(NamedTuple):
-    """Arguments of ``compile_kernel``."""
-
-    name: str
-    source: str
-    signature: str
-    externals: list[str]
-    functions: dict[str, Any]
-
-    def compile(self, *, parallel: bool, nogil: bool) -> Kernel:
-        """Compile it, or load what was compiled."""
-        name, source, signature, externals, functions = self
-        return compile_kernel(
-            name, source, signature,
-            externals=externals, functions=functions, parallel=parallel, nogil=nogil,
-        )  # fmt: skip
-
-
 def array_kernel(
     name: str,
     terms: ArrayTerms,
@@ -167,19 +149,19 @@ def array_kernel(
     parallel: bool,
     emitter: Emitter | None = None,
     once: Sequence[Term] = (),
-) -> ArrayKernel:
+) -> KernelSource:
     """The text of the kernel of an eager operation.
 
     Returns
     -------
-    ArrayKernel
+    KernelSource
         Its entry point takes the operands and the results, contiguous and with one axis, then
         numbers and the lengths of the axes.
     """
     written = ArrayKernelWriter(terms, results, emitter or Emitter(), once).write()
     arguments = [f"{type_name(t.dtype)}[::1]" for t in (*written.arrays, *written.results)]
     arguments += [type_name(t.dtype) for t in written.scalars]
-    return ArrayKernel(
+    return KernelSource(
         f"{name}{'_p' if parallel else ''}",
         written.source(parallel=parallel),
         f"void({', '.join([*arguments, *['int64'] * len(written.lengths)])})",
@@ -280,7 +262,7 @@ def formula_kernel(
     options: Mapping[str, Any],
     *,
     parallel: bool,
-) -> tuple[ArrayKernel, list[bool]]:
+) -> tuple[KernelSource, list[bool]]:
     """The text of the kernel of a formula, and which results there are.
 
     Parameters

@@ -45,6 +45,8 @@ RUNS = 3
 WIDE, DEEP = 16, 48
 """Elements of a row and of a column from which on rows are walked along: fewer of a column are cut
 into lanes."""
+INNER = 4
+"""The same of a column within other loops, which are not cut."""
 
 
 @dataclass(eq=False)
@@ -280,6 +282,7 @@ def _by_rows(
     """The loop to open, and its statements, in place of one across memory: Note [Columns]."""
     if loops.hint(along) < WIDE:
         return along, joined
+    deep = INNER if inside else DEEP
     stride = max(reads.strides[k].get(along, 0) for k in joined)
     users = Counter(u for k in joined for u in remaining[k])
 
@@ -288,7 +291,7 @@ def _by_rows(
         steps = reads.strides[k]
         for u in among:
             least = steps.get(along, 0) if u is not None and users[u] == 1 else stride
-            if u is not None and steps.get(u, 0) > least > 0 and loops.hint(u) >= DEEP:
+            if u is not None and steps.get(u, 0) > least > 0 and loops.hint(u) >= deep:
                 return u
         return None
 

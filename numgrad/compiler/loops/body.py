@@ -34,6 +34,7 @@ from numgrad.compiler.graph.graph import (
     with_lengths,
 )
 from numgrad.compiler.graph.keys import graph_key
+from numgrad.compiler.loops.saved_values import MOST_SAVED, offered_values
 from numgrad.compiler.messages import name_line
 from numgrad.compiler.passes import optimize
 from numgrad.compiler.run.program import Options, compile_graph
@@ -157,10 +158,12 @@ class Body:
         variables: Sequence[int],
         outputs: Sequence[int],
         cotangents: Sequence[Any],
+        besides: Sequence[int] = (),
     ) -> list[Any]:
         """Gradients of the operands ``variables``, given cotangents of the results ``outputs``.
 
-        ``(a[n], cotangent[m]) -> gradient[len(wanted)]``, zeros where nothing leads there.
+        ``(a[n], cotangent[m]) -> gradient[len(variables)]``, zeros where nothing leads there; then
+        the results ``besides``.
         """
         operands = list(point)
         for k in variables:
@@ -177,7 +180,8 @@ class Body:
         if pairs and leaves:
             roots, weights = zip(*pairs, strict=True)
             grads = dense_grad(roots, leaves, weights, allow_unused=True)
-        return [dense(g, self.metas[k]) for g, k in zip(grads, variables, strict=True)]
+        gradients = [dense(g, self.metas[k]) for g, k in zip(grads, variables, strict=True)]
+        return gradients + [Tensor(out[k]._array) for k in besides]
 
     def jvp(
         self, point: Sequence[Any], moving: Sequence[int], tangents: Sequence[Any]
@@ -239,15 +243,34 @@ class LoopBody(Body):
         Which part of the carry says whether there is another step; None if their number is known.
     transposed
         Whether it is the step of a gradient.
+    chains
+        Of the values that it offers to gradients, collected right before the carries before each
+        step: Note [Values saved of steps] in ``saved_values``.
+    offers
+        How many these are.
     """
 
     transposed = False
+    chains: Sequence[Sequence[int]] = ()
+    offers = 0
 
     def __init__(
         self, graph: Graph, carries: int, xs: int, keeps: bool = True, until: int | None = None
     ) -> None:
         super().__init__(graph)
         self.carries, self.xs, self.keeps, self.until = carries, xs, keeps, until
+
+    def with_offers(self, most: float = MOST_SAVED) -> LoopBody:
+        """The same, which collects what gradients may take from memory, so much more than it is."""
+        graph, end = self.graph, len(self.graph.outputs) - self.carries
+        chains = offered_values(graph, self.carries, self.carries + self.xs, most)
+        number = {v: k for k, v in enumerate(dict.fromkeys(v for chain in chains for v in chain))}
+        if not number:
+            return self
+        outputs = [*graph.outputs[:end], *number, *graph.outputs[end:]]
+        body = LoopBody(extract(graph, graph.inputs, outputs), self.carries, self.xs)
+        body.chains, body.offers = [[number[v] for v in chain] for chain in chains], len(number)
+        return body
 
     def results_for(self, operands: Sequence[Any], lengths: Sequence[Any]) -> list[Meta]:
         """Shapes and dtypes of the results of a step, for operands of the loop."""
@@ -265,7 +288,7 @@ class LoopBody(Body):
         graph = self.graph
         before = graph.inputs[: self.carries]
         whole = extract(graph, graph.inputs, [*graph.outputs, *before])
-        return LoopBody(whole, self.carries, self.xs), []
+        return LoopBody(whole, self.carries, self.xs).with_offers(), []
 
     def trimmed(self, used: Sequence[bool]) -> tuple[LoopBody, list[int], list[int]] | None:
         """The body for results that are used, and which inputs and results these are."""

@@ -3,12 +3,13 @@
 Note [Derivatives of loops]
 ---------------------------
 The gradient of a loop is again a loop, from the end to the start: its step computes the step of the
-first one again from the carry that was saved, and pulls the cotangent of the carry back through it
-(the transposition of ``scan`` in JAX; reverse mode as in Griewank and Walther, Evaluating
-Derivatives, chapter 3). What all steps read has its gradients summed up in the carry, or after the
-loop (Note [Products after a loop]). Tangents go along with the carry, and
-a batch of loops is a loop of batches. All of these are bodies traced from the graph of the first
-one (Note [Derived bodies] in ``body``), so they can be differentiated and batched again.
+first one again from the carry that was saved, but for what is dear (Note [Values saved of steps] in
+``saved_values``), and pulls the cotangent of the carry back through it (the transposition of
+``scan`` in JAX; reverse mode as in Griewank and Walther, Evaluating Derivatives, chapter 3). What
+all steps read has its gradients summed up in the carry, or after the loop (Note [Products after a
+loop]). Tangents go along with the carry, and a batch of loops is a loop of batches. All of these
+are bodies traced from the graph of the first one (Note [Derived bodies] in ``body``), so they can
+be differentiated and batched again.
 
 Note [Products after a loop]
 ----------------------------
@@ -25,7 +26,7 @@ from typing import Any
 
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.graph import BodyPrimitive, Graph, TracedNode, Value, has_derivatives
-from numgrad.compiler.graph.sizes import Size, Sizes
+from numgrad.compiler.graph.sizes import Sizes
 from numgrad.compiler.loops.activity import useful_operands, varied_results
 from numgrad.compiler.loops.body import (
     LoopBody,
@@ -38,6 +39,7 @@ from numgrad.compiler.loops.body import (
     without_invariants,
 )
 from numgrad.compiler.loops.loop_program import LoopProgram
+from numgrad.compiler.loops.saved_values import MOST_SAVED, ROOM, elements, needed_values
 from numgrad.compiler.passes.rewriting import join_common
 from numgrad.compiler.trace import tracer
 from numgrad.compiler.trace.body import DependentDrawError, own_memory
@@ -56,9 +58,10 @@ Factors = tuple[Value, Value]
 """Factors of ``transpose(a) @ b``: vectors or matrices."""
 
 
-def with_factors(
-    body: LoopBody, summed: Sequence[int]
-) -> tuple[LoopBody, dict[int, list[tuple[int, int]]]]:
+Places = tuple[int, int]
+
+
+def with_factors(body: LoopBody, summed: Sequence[int]) -> tuple[LoopBody, dict[int, list[Places]]]:
     """A transposed loop that collects factors in place of sums, and where it has those of each.
 
     ``summed`` are the parts of its carry that add up something. Places are those in what is
@@ -72,7 +75,7 @@ def with_factors(
     if not factors_of:
         return body, {}
     rows = list(graph.outputs[c : len(graph.outputs) - c])
-    places: dict[int, list[tuple[int, int]]] = {}
+    places: dict[int, list[Places]] = {}
     for k, pairs in factors_of.items():
         places[k] = []
         for pair in pairs:
@@ -115,8 +118,8 @@ def _factors(graph: Graph, k: int) -> list[Factors]:
             stack += value.node.inputs
         else:
             return []
-    collected = sum(_count(v) for pair in factors for v in pair)
-    return factors if _count(before) > SMALLEST and 2 * collected < _count(before) else []
+    collected = sum(elements(v) for pair in factors for v in pair)
+    return factors if elements(before) > SMALLEST and 2 * collected < elements(before) else []
 
 
 def _pair(value: Value) -> Factors | None:
@@ -150,14 +153,6 @@ def _vector(value: Value) -> tuple[Value, int] | None:
 
 def _is_one(n: Any) -> bool:
     return isinstance(n, int) and n == 1
-
-
-def _count(value: Value) -> int:
-    """About how many elements a value has."""
-    count = 1
-    for n in value.shape:
-        count *= n.hint if isinstance(n, Size) else n
-    return count
 
 
 class Scan(BodyPrimitive):
@@ -195,23 +190,28 @@ class Scan(BodyPrimitive):
             return [None] * len(metas)
         of_carry = [k for k in variables if k < c]
         summed = [k for k in variables if k >= c + body.xs]
-        if body.keeps:
-            saved = y[len(y) - c :]
-        else:
-            saved = call(body.derived("keep", body.keeping)[0], inputs, params)[len(y) :]
+        keeping = body
+        if not body.keeps:
+            keeping = body.derived("keep", body.keeping)[0]
+            y = call(keeping, inputs, params)
+        saved = y[len(y) - c :]
+        offers = y[len(y) - c - keeping.offers : len(y) - c]
 
-        def make() -> tuple[tuple[LoopBody, dict[int, list[tuple[int, int]]]], list[Any]]:
-            whole, besides = _transposed(body, of_carry, of_rows, variables, summed)
-            pair = with_factors(whole, range(len(of_carry), whole.carries))
-            pair[0].transposed = True
-            return pair, besides
+        def make() -> tuple[tuple[LoopBody, list[int], dict[int, list[Places]]], list[Any]]:
+            whole, taken, besides = _transposed(keeping, of_carry, of_rows, variables, summed)
+            back, places = with_factors(whole, range(len(of_carry), whole.carries))
+            back.transposed = True
+            return (back, taken, places), besides
 
-        (back, pairs_of), besides = body.derived(("vjp", tuple(of_rows), tuple(of_carry)), make)
+        (back, taken, pairs_of), besides = body.derived(
+            ("vjp", tuple(of_rows), tuple(of_carry)), make
+        )
         factored = {summed[k - len(of_carry)]: pairs for k, pairs in pairs_of.items()}
         added = [k for k in summed if k not in factored]
         start = [grads[k] for k in of_carry]
         start += [Tensor(zeros(inputs[k].shape, metas[k].dtype)) for k in added]
-        operands = (*start, *saved, *xs, *(grads[k] for k in of_rows), *outside, *besides)
+        rows_read = [*xs, *(offers[k] for k in taken), *(grads[k] for k in of_rows)]
+        operands = (*start, *saved, *rows_read, *outside, *besides)
         out = call(back, operands, params, turned=True)
         by_operand: dict[int, Any] = dict(zip((*of_carry, *added), out, strict=False))
         through = [k for k in variables if c <= k < c + body.xs]
@@ -348,17 +348,20 @@ def call(
 
 def _transposed(
     body: LoopBody, of_carry: list[int], of_rows: list[int], variables: list[int], summed: list[int]
-) -> tuple[LoopBody, list[Any]]:
-    """The step of the transposed loop: ``([ct c], [ct a], [c], [x], [ct y], [a])``.
+) -> tuple[LoopBody, list[int], list[Any]]:
+    """The step of the transposed loop: ``([ct c], [ct a], [c], [x], [offer], [ct y], [a])``.
 
     It carries cotangents of the carry and the gradients of what all steps read, and goes through
-    carries, ``xs`` and cotangents of what was collected; it collects those of ``xs``.
+    carries, ``xs``, offers of the loop that it takes, and cotangents of what was collected; it
+    collects those of ``xs``. Second are the numbers of the offers.
     """
     metas, results, c = body.metas, body.results, body.carries
     carry, xs, outside = body.parts(metas)
     step_metas = [results[k] for k in of_carry] + [metas[k] for k in summed]
     carries, saved = len(step_metas), [*carry, *xs]
     step_metas += [*saved, *(results[k] for k in of_rows), *outside]
+    end = len(results) - c
+    offers = range(end - body.offers, end)
 
     def step(inputs: Sequence[Tensor]) -> list[Any]:
         cotangents, rest = list(inputs[: len(of_carry)]), inputs[len(of_carry) :]
@@ -366,16 +369,22 @@ def _transposed(
         point, rest = list(rest[: len(saved)]), rest[len(saved) :]
         cotangents += rest[: len(of_rows)]
         point += rest[len(of_rows) :]
-        grads = body.vjp(point, variables, (*of_carry, *of_rows), cotangents)
-        by_operand = dict(zip(variables, grads, strict=True))
+        given = (*of_carry, *of_rows)
+        grads = body.vjp(point, variables, given, cotangents, offers)
+        by_operand = dict(zip(variables, grads, strict=False))
         new = [by_operand[k] for k in of_carry]
         new += [a + by_operand[k] for a, k in zip(sums, summed, strict=True)]
-        return _with_carries(
-            new, [by_operand[k] for k in variables if c <= k < c + body.xs], inputs
-        )
+        through = [by_operand[k] for k in variables if c <= k < c + body.xs]
+        return [*_with_carries(new, through, inputs), *grads[len(variables) :]]
 
     graph, besides = body.trace(step, step_metas)
-    return LoopBody(graph, carries, len(saved) + len(of_rows)), besides
+    split = len(graph.outputs) - body.offers
+    values, graph.outputs = graph.outputs[split:], graph.outputs[:split]
+    taken = needed_values(graph, body.chains, values)
+    before = carries + len(saved)
+    inputs = [*graph.inputs[:before], *(values[k] for k in taken), *graph.inputs[before:]]
+    graph = extract(graph, inputs, graph.outputs)
+    return LoopBody(graph, carries, len(saved) + len(taken) + len(of_rows)), taken, besides
 
 
 def _with_carries(new: list[Any], rows: list[Any], inputs: Sequence[Any]) -> list[Any]:
@@ -396,11 +405,11 @@ def compiled_scan(
     xs: Sequence[Any],
     length: Any,
     reverse: bool,
-    everything: bool = False,
+    save: Any = None,
 ) -> tuple[list[Any], list[Any]]:
     """The loop of a step, which takes and returns flat lists: the last carry, what was collected.
 
-    The dtypes of carries become those that the step gives them.
+    The dtypes of carries become those that the step gives them. ``save`` is that of ``ng.scan``.
     """
 
     def step(inputs: Sequence[Tensor]) -> list[Any]:
@@ -424,11 +433,11 @@ def compiled_scan(
         isinstance(length, int) and length == 0
     ):  # computed for no step, they may have no value
         graph, outside = without_invariants(graph, len(carry) + len(xs), outside)
-    body = LoopBody(graph, len(carry), len(xs))
+    body = LoopBody(graph, len(carry), len(xs)).with_offers(ROOM.get(save, MOST_SAVED))
     operands = (*carry, *xs, *outside)
     params = {"length": length, "reverse": reverse, "lengths": body.lengths()}
     out = bind(scan, operands, {"body": body, **params})
-    rows = out[len(carry) : len(out) - len(carry)]
+    rows = out[len(carry) : len(out) - len(carry) - body.offers]
     count = len(carry) - len(sources)
     tracer.put_generator_states(sources, out[count : len(carry)])
     return list(out[:count]), list(rows)

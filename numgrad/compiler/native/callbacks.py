@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.c_entry import adapter, load_entry, number_parts
-from numgrad.codegen.nests.polynomial import evaluate
+from numgrad.codegen.c_library import length_of
 from numgrad.compiler.native.program import lasting
 from numgrad.errors import NumgradTypeError, NumgradValueError
 
@@ -82,7 +82,7 @@ def _integrand(native: Any, form: str, rest: Sequence[Any]) -> tuple[str, tuple[
             ]
         else:
             lines.append(f"  %{port.name} = fadd double %_t0, -0.0")
-    lines += _constants(native, free, rest, dict(native.fixed_lengths))
+    lines += _constants(native, free, rest, {})
     end = [
         "  %_made = load double, ptr %_value",
         f"  %_out = select i1 %_ok, double %_made, double {_NAN}",
@@ -99,20 +99,20 @@ def _filter(native: Any, rest: Sequence[Any]) -> tuple[str, tuple[str, ...]]:
         raise _refuse("a filter has an array of one axis, and values for all other inputs")
     if port.dtype != np.float64:
         raise _refuse(f"{port.path} is of {port.dtype}, and windows are of float64")
-    lengths, (extent,) = dict(native.fixed_lengths), port.shape
-    own = [k for k, (number, _) in native.axes.items() if number == 0]
+    (extent,), places = port.shape, native.about["lengths"]
+    own, lengths = [name for name, (number, _) in places.items() if number == 0], {}
     for other, array in zip(
         native.inputs[1:], native.checked(rest, native.inputs[1:]), strict=True
     ):
-        for terms, length in zip(other.shape or (), array.shape, strict=True):
-            if own and terms == extent:  # which decides how large a window is
+        for text, length in zip(other.shape or (), array.shape, strict=True):
+            if text in own:  # which decides how large a window is
                 lengths[own.pop()] = length
-    size = None if own else evaluate(extent, lengths)
+    size = None if own else length_of(extent, lengths)
     lines = _memory(None if size is None else f"icmp eq i64 %_size, {size}", "ret i32 0")
     lines.append(f"  %{port.name} = getelementptr i8, ptr %_window, i64 0")
-    if 0 in [number for number, _ in native.axes.values()]:
-        symbol = next(k for k, (number, _) in native.axes.items() if number == 0)
-        lines.append(f"  %{native.length_name(symbol)} = add i64 %_size, 0")
+    for name, (number, _) in places.items():
+        if number == 0:
+            lines.append(f"  %{name} = add i64 %_size, 0")
     lines += _constants(native, 1, rest, lengths)
     end = [
         "  %_made = load double, ptr %_value",
@@ -138,17 +138,17 @@ def _memory(condition: str | None, otherwise: str) -> list[str]:
     return lines
 
 
-def _constants(native: Any, first: int, rest: Sequence[Any], lengths: dict[int, int]) -> list[str]:
+def _constants(native: Any, first: int, rest: Sequence[Any], lengths: dict[str, int]) -> list[str]:
     """Lines that make the arguments for inputs from ``first`` on, of given values."""
     lines = []
     ports = native.inputs[first:]
     arrays = native.checked(rest, ports)
-    for symbol, (number, axis) in native.axes.items():
+    for name, (number, axis) in native.about["lengths"].items():
         if number >= first:
-            lengths[symbol] = arrays[number - first].shape[axis]
-            lines.append(f"  %{native.length_name(symbol)} = add i64 {lengths[symbol]}, 0")
+            lengths[name] = arrays[number - first].shape[axis]
+            lines.append(f"  %{name} = add i64 {lengths[name]}, 0")
     for port, array in zip(ports, arrays, strict=True):
-        expected = tuple([evaluate(n, lengths) for n in port.shape or ()])
+        expected = port.shape_for(lengths)
         if array.shape != expected:
             raise NumgradValueError(
                 f"low_level_callable: {port.path} has shape {array.shape}, expected {expected}"
@@ -171,4 +171,4 @@ def _constants(native: Any, first: int, rest: Sequence[Any], lengths: dict[int, 
 def _adapter(native: Any, lines: list[str], head: str, end: Sequence[str]) -> str:
     (output,) = native.outputs
     lines = [*lines, f"  %{output.name} = getelementptr i8, ptr %_value, i64 0"]
-    return adapter(native.address, native.arguments, lines, head, end)
+    return adapter(native.address, native.program.arguments, lines, head, end)

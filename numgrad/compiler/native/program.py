@@ -12,19 +12,19 @@ from __future__ import annotations
 
 import functools
 import keyword
-import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from numgrad.codegen.c_entry import STATUS, CArgument, EntryWriter, load_module, number_parts
+from numgrad.codegen.c_entry import CArgument, EntryWriter, data_constant, load_entry, number_parts
 from numgrad.codegen.dtypes import INT64
+from numgrad.codegen.native import objects
 from numgrad.codegen.native.ir import Unsupported
-from numgrad.codegen.nests.polynomial import Length, atoms_of, constant, evaluate
-from numgrad.codegen.nests.terms import Term, count
+from numgrad.codegen.nests.polynomial import Length, atoms_of, constant, text_of
+from numgrad.codegen.nests.terms import Term
 from numgrad.compiler.call.signature import Result
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.sizes import terms_of
@@ -33,9 +33,7 @@ from numgrad.compiler.native.steps import NativeSteps, ProgramWriter
 from numgrad.compiler.run.program import KernelProgram, stored_as
 from numgrad.compiler.run.specialise import Specialisation
 from numgrad.core.tree import map_leaves, paths
-from numgrad.errors import NumgradNotImplementedError, NumgradValueError
-
-_HOLDS = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, ">=": operator.ge}
+from numgrad.errors import NumgradNotImplementedError
 
 _LASTING: list[np.ndarray] = []
 """Arrays that machine code reads, which stays as long as the process."""
@@ -73,27 +71,13 @@ def _copied(leaf: Any) -> Any:
     return leaf if array is None or getattr(array, "immutable", False) else leaf.copy()
 
 
-@dataclass(frozen=True)
-class Port:
-    """An input or output of a native function.
-
-    Attributes
-    ----------
-    path
-        How a reader of the Python function would write it.
-    shape
-        Lengths of its axes; None for a number.
-    """
+class PortTerms(NamedTuple):
+    """An input or output; ``shape`` is None for a number."""
 
     name: str
     path: str
     dtype: np.dtype
     shape: tuple[Length, ...] | None
-
-    @property
-    def size(self) -> Length:
-        """The number of elements."""
-        return count(self.shape or ())
 
 
 class Returned(NamedTuple):
@@ -148,10 +132,12 @@ class NativeProgram:
         assert isinstance(program, KernelProgram)
         self.program, self.graph, self.sizes = program, program.graph, program.graph.sizes
         self._check()
-        self.inputs: list[Port] = []
+        self.inputs: list[PortTerms] = []
         self.arguments: list[CArgument] = []
         self.axes: dict[int, tuple[int, int]] = {}
         self.lengths: dict[int, int] = {}
+        self.captured: dict[str, np.ndarray] = {}
+        """Copies of captured arrays by their names in the entry."""
         self._sources: list[Any] = []
         """For each input of the graph its address, or the parts of a number."""
         texts = self._read_inputs(arrays, fixed)
@@ -174,7 +160,6 @@ class NativeProgram:
         for relation in self.relations:
             self.writer.require(*relation)
         self._write(steps)
-        self.address = self._load()
 
     # ---------------------------------------------------------------------------- what is refused
 
@@ -223,12 +208,13 @@ class NativeProgram:
                     continue
                 self.lengths[symbol] = array.shape[axis]
                 self.axes[symbol] = number, axis
-                new.append((symbol, f"{name}_length{axis}" if len(shape) > 1 else f"{name}_length"))
+                stem = f"{name}_length{axis}" if len(shape) > 1 else f"{name}_length"
+                new.append((symbol, identifier(stem, used)))
             if not given:
                 self._sources.append(self._constant(array, bool(shape)))
                 continue
             is_array = bool(shape)
-            port = Port(name, entry.name, value.dtype, tuple(shape) if is_array else None)
+            port = PortTerms(name, entry.name, value.dtype, tuple(shape) if is_array else None)
             self.inputs.append(port)
             argument = CArgument(name, value.dtype, "array" if is_array else "number", len(shape))
             self.arguments.append(argument)
@@ -239,19 +225,21 @@ class NativeProgram:
         return texts
 
     def _constant(self, array: np.ndarray, is_array: bool) -> Any:
-        """The address of a copy of a captured array, or a captured number."""
+        """The name of a copy of a captured array, or a captured number."""
         if not is_array:
             return number_parts(array[()], array.dtype)
-        return f"inttoptr (i64 {lasting(array)} to ptr)"
+        name = f"@captured.{len(self.captured)}"
+        self.captured[name] = np.array(array, order="C")
+        return name
 
-    def _ports(self) -> Iterator[Port]:
+    def _ports(self) -> Iterator[PortTerms]:
         """The results that are numbers or arrays."""
         used = {argument.name for argument in self.arguments}
         listed = paths(self.layout.nesting, "result")
         for path, returned in zip(listed, self.returned, strict=True):
             if returned is not None:
                 term = returned.term
-                yield Port(identifier(path, used), path, term.dtype, tuple(term.shape) or None)
+                yield PortTerms(identifier(path, used), path, term.dtype, tuple(term.shape) or None)
 
     def _returned(self, result: Result) -> Returned | None:
         """What a result is; None if that is a constant such as None or a string."""
@@ -280,37 +268,63 @@ class NativeProgram:
         parameters = [p for argument in self.arguments for p in argument.parameters()]
         self.module.texts.append(self.writer.text(parameters, "native"))
 
-    def _load(self) -> int:
+    def _text(self) -> str:
+        """The entry with its kernels, for the CPU that code is made for."""
         try:
-            return load_module(self.module)
+            return self.module.text()
         except Unsupported as reason:
             self._refuse(str(reason))
 
-    # ------------------------------------------------------------------------------------ lengths
+    @cached_property
+    def address(self) -> int:
+        """Where the entry is, once it is loaded."""
+        text = self._text()
+        for name, array in self.captured.items():
+            text = re.sub(rf"{name}\b", f"inttoptr (i64 {lasting(array)} to ptr)", text)
+        return load_entry(text, self.module.externals)
 
-    def check(self, arrays: Sequence[Any], lengths: dict[int, int]) -> None:
-        """Raise if inputs have other shapes than those that the entry was written for."""
-        for port, array in zip(self.inputs, arrays, strict=True):
-            expected = self.shape(port, lengths)
-            if array.shape != expected:
-                raise NumgradValueError(
-                    f"{self.name}: {port.path} has shape {array.shape}, expected {expected}"
-                )
-        for sign, left, right in self.relations:
-            a, b = evaluate(left, lengths), evaluate(right, lengths)
-            if not _HOLDS[sign](a, b):
-                raise NumgradValueError(
-                    f"{self.name}: {STATUS[1]}; a length of {a} is not {sign} {b}"
-                )
+    def modules(self, symbol: str) -> list[str]:
+        """LLVM's language of the entry, under a name, and of all that it calls."""
+        text = self._text().replace("@native(", f"@{symbol}(")
+        constants = [data_constant(name, array) for name, array in self.captured.items()]
+        return ["".join([text, *constants]), *objects.external_modules(self.module.externals)]
 
-    def shape(self, port: Port, lengths: dict[int, int]) -> tuple[int, ...]:
-        """The shape of an input or output."""
-        return tuple([evaluate(n, lengths) for n in port.shape or ()])
+    # -------------------------------------------------------------------------------- description
 
     @property
-    def is_fixed(self) -> bool:
-        """Whether no length is an argument."""
-        return not self.axes
+    def about(self) -> dict[str, Any]:
+        """The signature, as ``ExportedFunction`` reads it."""
+        names = {k: text.removeprefix("%") for k, text in self.writer.lengths.items()}
+
+        def text(terms: Length) -> str:
+            return text_of(terms, names.__getitem__)
+
+        def listed(ports: Sequence[PortTerms]) -> list[dict[str, Any]]:
+            return [
+                {
+                    "name": p.name,
+                    "path": p.path,
+                    "dtype": p.dtype.name,
+                    "shape": None if p.shape is None else list(map(text, p.shape)),
+                }
+                for p in ports
+            ]
+
+        outputs = listed(self.outputs)
+        weak = [r.weak for r in self.returned if r is not None]
+        for output, python in zip(outputs, weak, strict=True):
+            output["python"] = python
+        return {
+            "name": self.name,
+            "arguments": [
+                {"name": a.name, "dtype": a.dtype.name, "role": a.role, "rank": a.rank}
+                for a in self.arguments
+            ],
+            "inputs": listed(self.inputs),
+            "outputs": outputs,
+            "lengths": {names[k]: list(place) for k, place in self.axes.items()},
+            "relations": [[text(left), sign, text(right)] for sign, left, right in self.relations],
+        }
 
 
 def identifier(path: str, used: set[str]) -> str:

@@ -1,8 +1,6 @@
 """Kernels that factor and solve real matrices for loops of compiled functions, by address."""
 
-from functools import cache
-
-from numgrad.codegen.compile import compile_kernel
+from numgrad.codegen.compile import KernelSource
 from numgrad.codegen.device import instruction
 from numgrad.kernels.matrices.systems import SMALL
 
@@ -100,11 +98,10 @@ for _call in (factor_matrices, solve_factored, solve_triangle, cholesky_factors)
     _call.external, _call.allocates = f"{__name__}:{{}}_{{}}".format, True
 
 
-@cache
-def address(function: str) -> int:
-    """Address of a native function, ``<name>_<dtype>``."""
+def native_source(function: str) -> KernelSource:
+    """Source of a native function, ``<name>_<dtype>``."""
     name, dtype = function.rsplit("_", 1)
     text = _TEXTS[name]
     source = (_HEAD + text).format(dtype=dtype, small=SMALL)
     parameters = text.split("(", 1)[1].split(")", 1)[0].count(",") + 1
-    return compile_kernel(function, source, f"void({', '.join(['int64'] * parameters)})").address
+    return KernelSource(function, source, f"void({', '.join(['int64'] * parameters)})")

@@ -33,11 +33,9 @@ wherever it lies; only with a vector, where rows are contiguous, in several lane
 or columns of a small product, computed apart, have the bits of the whole.
 """
 
-from functools import cache
-
 import numpy as np
 
-from numgrad.codegen.compile import Kernel, compile_kernel
+from numgrad.codegen.compile import Kernel, KernelSource
 from numgrad.codegen.threads import WORK_PER_THREAD_NS
 from numgrad.kernels.products.blas import BLAS, external
 
@@ -66,14 +64,19 @@ MULTIPLY_NS = {"float32": 0.02, "float64": 0.04}
 _PARAMETERS = {"gemm": 13, "batched_gemm": 17, "parallel_gemm": 12}
 
 
-@cache
-def address(function: str) -> int:
-    """Address of the native function ``<name>_<dtype>``, name being one of ``blas``."""
-    return compile_function(function).address
-
-
 def compile_function(function: str) -> Kernel:
     """The kernel of that function, for this CPU."""
+    return native_source(function).compile()
+
+
+def native_source(function: str) -> KernelSource:
+    """Source of the native function ``<name>_<dtype>``, name being one of ``blas``.
+
+    Exported code has no BLAS: its own tiles compute products of any size.
+    """
+    from numgrad.codegen.native import machine
+
+    alone = machine.is_exporting()
     name, dtype = function.rsplit("_", 1)
     parallel = name == "parallel_gemm" and dtype in MULTIPLY_NS
     if name == "batched_gemm":
@@ -82,17 +85,18 @@ def compile_function(function: str) -> Kernel:
         template, externals = _PARALLEL if parallel else _PASSED_ON, [external("gemm", dtype)]
     else:
         if dtype.startswith("complex"):
-            template = _IMPORTS + _HEADER + _COMPLEX + _LARGE
+            template = _IMPORTS + _HEADER + _COMPLEX
         else:
-            template = _IMPORTS + _WITH_VECTOR + _HEADER + _REAL + _LARGE
-        externals = [BLAS[dtype]]
+            template = _IMPORTS + _WITH_VECTOR + _HEADER + _REAL
+        template += "" if alone else _LARGE
+        externals = [] if alone else [BLAS[dtype]]
     size = np.dtype(dtype).itemsize
     rows, width = tile_shape()
     source = template.format(
         dtype=dtype,
         size=size,
         plain=PLAIN,
-        small=SMALL_COMPLEX if dtype.startswith("complex") else SMALL,
+        small=2**62 if alone else SMALL_COMPLEX if dtype.startswith("complex") else SMALL,
         depth=PANEL_BYTES // (2 * width),
         tall=TALL,
         pays=PAYS,
@@ -110,7 +114,7 @@ def compile_function(function: str) -> Kernel:
         share=int(WORK_PER_THREAD_NS / MULTIPLY_NS.get(dtype, 1.0)),
     )
     signature = f"void({', '.join(['int64'] * _PARAMETERS[name])})"
-    return compile_kernel(function, source, signature, parallel=parallel, externals=externals)
+    return KernelSource(function, source, signature, externals, parallel=parallel)
 
 
 def tile_shape() -> tuple[int, int]:

@@ -1,0 +1,396 @@
+"""Functions of C entries, called and loaded by NumPy and ctypes alone.
+
+Note [Standing alone]
+---------------------
+This file imports nothing of numgrad, so that its text, written beside a library as a module, loads
+that library where numgrad is not installed, in milliseconds. A function is described by what
+``NAME.json`` has of it. Lengths in it are expressions of ``+ * // %``, numbers and names of C
+arguments.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:  # importing it takes as long as the rest
+    from collections.abc import Mapping, Sequence
+
+FORMAT = 1
+"""Version of ``NAME.json``."""
+MESSAGES = {
+    1: "lengths do not go together as in the examples (lengths 0 and 1 are examples of their own)",
+    2: "memory ran out",
+    3: "an operation refuses its operands",
+}
+"""Messages of statuses other than 0."""
+_C_TYPES = {"float64": "double", "float32": "float", "complex128": "double", "complex64": "float"}
+_TERM = re.compile(r"\s*(//|[-+*%()]|\d+|\w+)")
+
+
+def c_type(dtype: np.dtype) -> str:
+    """C's name of a number in memory; of one part of a complex number."""
+    known = _C_TYPES.get(dtype.name)
+    return known or ("uint8_t" if dtype.kind == "b" else f"{dtype.name}_t")
+
+
+def length_of(text: str, lengths: Mapping[str, int]) -> int:
+    """The number that an expression is: Note [Standing alone]."""
+    if text.isdigit():
+        return int(text)
+    if text in lengths:
+        return lengths[text]
+    tokens = [*_TERM.findall(text), ""]
+    place = 0
+
+    def take() -> str:
+        nonlocal place
+        place += 1
+        return tokens[place - 1]
+
+    def factor() -> int:
+        token = take()
+        if token == "-":
+            return -factor()
+        if token == "(":
+            value = total()
+            take()
+            return value
+        return int(token) if token.isdigit() else lengths[token]
+
+    def product() -> int:
+        value = factor()
+        while tokens[place] in ("*", "//", "%"):
+            sign, other = take(), factor()
+            value = (
+                value * other if sign == "*" else value // other if sign == "//" else value % other
+            )
+        return value
+
+    def total() -> int:
+        value = product()
+        while tokens[place] in ("+", "-"):
+            sign, other = take(), product()
+            value = value + other if sign == "+" else value - other
+        return value
+
+    return total()
+
+
+class Port:
+    """An input or output of a native function.
+
+    Attributes
+    ----------
+    name
+        That of its argument in C.
+    path
+        How a reader of the Python function would write it.
+    shape
+        Lengths of its axes, as expressions; None for a number.
+    """
+
+    def __init__(self, name: str, path: str, dtype: np.dtype, shape: Sequence[str] | None) -> None:
+        self.name, self.path, self.dtype, self.shape = name, path, dtype, shape
+
+    @property
+    def extents(self) -> str:
+        """Its shape as text."""
+        if self.shape is None:
+            return "number"
+        return f"({', '.join(self.shape)}{',' if len(self.shape) == 1 else ''})"
+
+    def shape_for(self, lengths: Mapping[str, int]) -> tuple[int, ...]:
+        """Its shape where arguments that are lengths have these values."""
+        return tuple([length_of(text, lengths) for text in self.shape or ()])
+
+
+class CParameter:
+    """An argument of a C function.
+
+    Attributes
+    ----------
+    role
+        ``"number"``; ``"array"``, whose elements are read; ``"length"``; ``"result"``, where
+        elements are written.
+    rank
+        Axes of the array behind the pointer; 0 for a number.
+    """
+
+    def __init__(self, name: str, dtype: np.dtype, role: str, rank: int = 0) -> None:
+        self.name, self.dtype, self.role, self.rank = name, dtype, role, rank
+
+    @property
+    def is_pointer(self) -> bool:
+        """Whether it is an address."""
+        return self.role in ("array", "result")
+
+    def declarations(self) -> list[str]:
+        """The parameters in C."""
+        kind = c_type(self.dtype)
+        if self.role == "array":
+            return [f"const {kind} *{self.name}"]
+        if self.role == "result":
+            return [f"{kind} *{self.name}"]
+        if self.dtype.kind == "c":
+            return [f"{kind} {self.name}_real", f"{kind} {self.name}_imag"]
+        return [f"{kind} {self.name}"]
+
+
+_HOLDS = {
+    "==": int.__eq__,
+    "!=": int.__ne__,
+    "<": int.__lt__,
+    ">=": int.__ge__,
+}
+
+
+class ExportedFunction:
+    """A function of an exported library, which is called as the Python function was.
+
+    Results must not overlap in memory with each other or with arguments. It is reentrant, runs in
+    the thread that calls it, and stays as long as the process.
+
+    Attributes
+    ----------
+    name
+        Its name in C.
+    address
+        Where it is.
+    inputs, outputs
+        Names, dtypes and shapes of what goes in and comes out, in the order of the leaves of
+        arguments and results.
+    arguments
+        The arguments of the C function.
+    """
+
+    type_error: type[Exception] = TypeError
+    value_error: type[Exception] = ValueError
+    run_time_error: type[Exception] = RuntimeError
+
+    def __init__(self, about: Mapping[str, Any], address: int, owner: Any = None) -> None:
+        self.about, self.address, self._owner = about, address, owner
+        self.name: str = about["name"]
+        self.arguments = [
+            CParameter(a["name"], np.dtype(a["dtype"]), a["role"], a["rank"])
+            for a in about["arguments"]
+        ]
+        self.inputs, self.outputs = (
+            [Port(p["name"], p["path"], np.dtype(p["dtype"]), p["shape"]) for p in about[word]]
+            for word in ("inputs", "outputs")
+        )
+
+    # ---------------------------------------------------------------------------------- signature
+
+    @property
+    def declaration(self) -> str:
+        """The declaration in C; the status that it returns is 0 or a key of ``messages``."""
+        return f"int32_t {self.name}({self._c_parameters()});"
+
+    def _c_parameters(self) -> str:
+        given = [text for argument in self.arguments for text in argument.declarations()]
+        return ", ".join(given) or "void"
+
+    @property
+    def messages(self) -> dict[int, str]:
+        """Messages of statuses other than 0."""
+        return dict(MESSAGES)
+
+    @property
+    def ctypes(self) -> Any:
+        """The function for `ctypes`; pointers are addresses, such as ``x.ctypes.data``."""
+        function = self.__dict__.get("_ctypes")
+        if function is None:
+            kinds: list[Any] = []
+            for argument in self.arguments:
+                one = ctypes.c_void_p if argument.is_pointer else _ctype(argument.dtype)
+                several = argument.dtype.kind == "c" and not argument.is_pointer
+                kinds += [one] * (2 if several else 1)
+            function = ctypes.CFUNCTYPE(ctypes.c_int32, *kinds)(self.address)
+            function.owner = self  # pyright: ignore
+            self._ctypes = function
+        return function
+
+    @property
+    def cffi(self) -> Any:
+        """The function for `cffi`, as a pointer."""
+        try:
+            import cffi  # pyright: ignore
+        except ImportError as error:
+            raise self.run_time_error("cffi: is not installed; pip install cffi") from error
+        return cffi.FFI().cast(f"int32_t (*)({self._c_parameters()})", self.address)
+
+    def __repr__(self) -> str:
+        lines = [f"native {self.name}, {self.declaration}"]
+        for word, ports in (("takes", self.inputs), ("gives", self.outputs)):
+            lines += [f"  {word} {p.path}: {p.dtype} {p.extents}" for p in ports]
+        return "\n".join(lines)
+
+    # --------------------------------------------------------------------------------------- calls
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute as the Python function does, with arrays of the dtypes of the examples."""
+        arrays = self.checked(self._leaves(args, kwargs), self.inputs)
+        lengths = self.lengths_of(arrays)
+        results = [np.empty(o.shape_for(lengths), o.dtype) for o in self.outputs]
+        status = self.ctypes(*self._passed(arrays, lengths, results))
+        if status:
+            return self._failed(status, args, kwargs)
+        return self._nested(results)
+
+    def _failed(self, status: int, args: Any, kwargs: Any) -> Any:
+        raise self.run_time_error(f"{self.name}: {MESSAGES[status]}")
+
+    def _leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """Arrays and numbers among arguments that are nested as the examples."""
+        names, star, more = (self.about[word] for word in ("positional", "star", "double_star"))
+        expected, leaves = self.about["parameters"], []
+        values = {k: v for k, v in kwargs.items() if not more or k in expected}
+        twice = {*names[: len(args)]} & {*kwargs}
+        values.update(zip(names, args, strict=False))
+        if star:
+            values[star] = tuple(args[len(names) :])
+        if more:
+            values[more] = {k: v for k, v in kwargs.items() if k not in expected}
+        if twice or {*values} != {*expected} or (len(args) > len(names) and not star):
+            raise self.type_error(
+                f"{self.name}: takes {', '.join(expected) or 'nothing'}, got {len(args)} by "
+                f"position and {', '.join(kwargs) or 'none'} by name"
+            )
+        for name, nesting in expected.items():
+            self._align(nesting, values[name], leaves, name)
+        return leaves
+
+    def _align(self, nesting: Any, value: Any, leaves: list[Any], path: str) -> None:
+        """Add the leaves of a value that is nested so."""
+        if isinstance(nesting, str):  # a constant of the examples
+            if nesting != "*" and repr(value) != nesting:
+                raise self.value_error(
+                    f"{self.name}: {path} is the constant {nesting} of the examples, not {value!r}"
+                )
+            if nesting == "*":
+                leaves.append(value)
+            return
+        kind, keys, items = nesting["kind"], nesting.get("keys"), nesting["items"]
+        if kind == "fields" and not isinstance(value, dict):
+            value = {key: getattr(value, key) for key in keys if hasattr(value, key)}
+        suits = isinstance(value, {"list": list, "tuple": tuple}.get(kind, dict))
+        if not suits or {*(keys or range(len(items)))} != {*(value if keys else range(len(value)))}:
+            raise self.type_error(f"{self.name}: {path} is nested otherwise than in the examples")
+        for key, inner in zip(keys or range(len(items)), items, strict=True):
+            self._align(inner, value[key], leaves, f"{path}[{key!r}]")
+
+    def checked(self, leaves: Sequence[Any], ports: Sequence[Port]) -> list[Any]:
+        """Arguments as contiguous arrays of the right dtypes."""
+        if len(leaves) != len(ports):
+            raise self.type_error(f"{self.name}: {len(leaves)} arrays and numbers, of {len(ports)}")
+        arrays = []
+        for port, leaf in zip(ports, leaves, strict=True):
+            array, rank = np.asarray(leaf), len(port.shape or ())
+            held = array.dtype == port.dtype
+            if not held and not isinstance(leaf, np.ndarray) and array.dtype.kind in "biufc":
+                held = np.can_cast(array.dtype, port.dtype, "same_kind")
+                if held and array.dtype.kind in "biu" and port.dtype.kind in "iu":
+                    limits = np.iinfo(port.dtype)
+                    held = bool(np.all((array >= limits.min) & (array <= limits.max)))
+            if array.ndim != rank or not held:
+                seen = f"{leaf!r}" if array.ndim == 0 else f"of shape {array.shape}"
+                raise self.type_error(
+                    f"{self.name}: {port.path} is {seen}, of dtype {array.dtype} with "
+                    f"{array.ndim} axes, in the examples of {port.dtype} with {rank}"
+                )
+            arrays.append(np.array(array, port.dtype, order="C", copy=None))
+        return arrays
+
+    def lengths_of(self, arrays: Sequence[Any]) -> dict[str, int]:
+        """The arguments that are lengths; raises if shapes do not suit."""
+        places = self.about["lengths"]
+        lengths = {name: arrays[number].shape[axis] for name, (number, axis) in places.items()}
+        for port, array in zip(self.inputs, arrays, strict=True):
+            expected = port.shape_for(lengths)
+            if array.shape != expected:
+                raise self.value_error(
+                    f"{self.name}: {port.path} has shape {array.shape}, expected {expected}"
+                )
+        for left, sign, right in self.about["relations"]:
+            a, b = length_of(left, lengths), length_of(right, lengths)
+            if not _HOLDS[sign](a, b):
+                raise self.value_error(
+                    f"{self.name}: {MESSAGES[1]}; a length of {a} is not {sign} {b}"
+                )
+        return lengths
+
+    def _passed(
+        self, arrays: Sequence[Any], lengths: Mapping[str, int], results: Sequence[Any]
+    ) -> list[Any]:
+        """The arguments of the C function."""
+        given, made = iter(arrays), iter(results)
+        passed: list[Any] = []
+        for argument in self.arguments:
+            if argument.role == "length":
+                passed.append(lengths[argument.name])
+            elif argument.role == "result":
+                passed.append(next(made).ctypes.data)
+            elif argument.role == "array":
+                passed.append(next(given).ctypes.data)
+            else:
+                value = next(given)[()]
+                parts = (value.real, value.imag) if argument.dtype.kind == "c" else (value,)
+                passed += [part.item() for part in parts]
+        return passed
+
+    def _numbers(self, results: Sequence[Any]) -> list[Any]:
+        """Results as Python gets them: numbers of Python, of NumPy, arrays."""
+        pairs = zip(self.about["outputs"], results, strict=True)
+        return [a.item() if o["python"] else a if a.ndim else a[()] for o, a in pairs]
+
+    def _nested(self, results: Sequence[Any]) -> Any:
+        return _rebuilt(self.about["results"], iter(self._numbers(results)))
+
+
+def _rebuilt(nesting: Any, leaves: Any) -> Any:
+    if nesting == "*":
+        return next(leaves)
+    if "value" in nesting:
+        return nesting["value"]
+    items = [_rebuilt(item, leaves) for item in nesting["items"]]
+    if nesting["kind"] in ("dict", "fields"):
+        return dict(zip(nesting["keys"], items, strict=True))
+    return items if nesting["kind"] == "list" else tuple(items)
+
+
+def _ctype(dtype: np.dtype) -> Any:
+    """The type of a number, or of one part of a complex one, for ctypes."""
+    if dtype.kind == "c":
+        dtype = np.dtype(f"f{dtype.itemsize // 2}")
+    return ctypes.c_uint8 if dtype.kind == "b" else np.ctypeslib.as_ctypes_type(dtype)
+
+
+def load(path: str | os.PathLike[str], kind: type[ExportedFunction] = ExportedFunction) -> Any:
+    """The functions of a library: the one in it, or a dictionary of several."""
+    path = os.path.abspath(os.fspath(path))
+    path = path if path.endswith(".json") else path + ".json"
+    with open(path, encoding="utf-8") as file:
+        about = json.load(file)
+    if about.get("format") != FORMAT:
+        raise kind.value_error(
+            f"load_native: {path} has format {about.get('format')}, this reads {FORMAT}; export "
+            "it again"
+        )
+    name = about["library"]
+    if name is None:
+        raise kind.value_error(
+            f"load_native: {path} describes no library for this system, only an object for a linker"
+        )
+    library = ctypes.CDLL(os.path.join(os.path.dirname(path), name))
+    functions = {}
+    for name, described in about["functions"].items():
+        address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+        assert address is not None
+        functions[name] = kind(described, address, library)
+    return functions if about["several"] else next(iter(functions.values()))

@@ -1,0 +1,280 @@
+"""Compiled functions written to files: ``ng.export``.
+
+Note [Exports]
+--------------
+An export is an object for linkers, a shared library, a header for C and C++, and a description from
+which ``ng.load_native`` makes functions. The library is written without a linker where the system
+has ELF (Note [Link editing] in ``codegen.native.elf``); elsewhere a C compiler links it, if there
+is one. Whatever is not written is named by the result.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numgrad
+from numgrad.codegen import c_library
+from numgrad.codegen.c_library import ExportedFunction
+from numgrad.codegen.native import elf, machine, objects
+from numgrad.compiler.call.signature import STATIC, Arguments
+from numgrad.compiler.native.function import NativeFunction
+from numgrad.compiler.native.header import header
+from numgrad.compiler.native.program import identifier
+from numgrad.core.tree import container_of
+from numgrad.errors import (
+    NumgradNotImplementedError,
+    NumgradRuntimeError,
+    NumgradTypeError,
+    NumgradValueError,
+)
+
+_CONSTANTS = (bool, int, float, str, type(None))
+
+
+class Export:
+    """What ``ng.export`` wrote.
+
+    Attributes
+    ----------
+    files
+        The files, by what they are: ``"object"``, ``"library"``, ``"header"``, ``"description"``.
+    missing
+        Why there is no shared library; empty if there is one.
+    """
+
+    def __init__(self, files: dict[str, Path], missing: str, cpu: str) -> None:
+        self.files, self.missing, self.cpu = files, missing, cpu
+
+    def __repr__(self) -> str:
+        lines = [f"export for {self.cpu}", *(f"  {k}: {v}" for k, v in self.files.items())]
+        return "\n".join([*lines, *([f"  no library: {self.missing}"] if self.missing else [])])
+
+
+def export(
+    function: Any,
+    path: str | os.PathLike[str],
+    *examples: Any,
+    cpu: str = "native",
+    shapes: Literal["fixed", "free"] = "free",
+    **named: Any,
+) -> Export:
+    """Write a compiled function to files that C, C++, ... link, and ``load_native`` loads.
+
+    Parameters
+    ----------
+    function
+        A function of ``ng.jit``, with examples of its arguments; what ``.native`` of one returned;
+        or a dictionary of these, by their names in C, for one library of several functions.
+    path
+        Where to write: ``"model"`` makes ``model.so`` (``.dylib``, ``.dll``), ``model.o``,
+        ``model.h`` and ``model.json``.
+    *examples, shapes, **named
+        As of ``ng.jit(f).native``; not where that was called.
+    cpu
+        ``"native"``, this one; ``"generic"``, any of its kind; ``"x86-64-v2"``, ``"x86-64-v3"``,
+        ``"x86-64-v4"``, ``"neoverse-n1"`` or ``"apple-m1"``.
+
+    Returns
+    -------
+    Export
+        With ``.files``, and in ``.missing`` why there is no shared library, if there is none.
+
+    Raises
+    ------
+    NumgradNotImplementedError
+        If something in it cannot leave the process, as ``.native`` does, with the operation and the
+        line; where it calls SciPy.
+    NumgradTypeError, NumgradValueError
+        For other functions, names that C does not take, other CPUs.
+
+    Notes
+    -----
+    Values have the bits of the function under ``ng.jit`` where the CPU is this one and no product
+    of matrices has more than 262,144 multiplications, which ``ng.jit`` leaves to BLAS.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, numgrad as ng
+    >>> @ng.jit
+    ... def energy(x):
+    ...     return ng.value_and_grad(lambda x: np.sum(x * x))(x)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = ng.export(energy, f"{folder}/model", np.zeros(3)).files
+    ...     print(*sorted(files))
+    description header library object
+    """
+    path = Path(os.fspath(path))
+    stem = identifier(path.name, set())
+    several = isinstance(function, Mapping)
+    if several:
+        if examples or named:
+            raise NumgradTypeError(
+                'export: takes no examples beside several functions; give {"f": f.native(x), ...}'
+            )
+        natives = {name: _native(f, name, (), shapes, {}) for name, f in function.items()}
+    else:
+        native = _native(function, "", examples, shapes, named)
+        natives = {stem if native.name.startswith("lambda_") else native.name: native}
+    _check_names(natives)
+    target = objects.target_of(cpu)
+    with machine.targeting(target):
+        texts = [text for name, f in natives.items() for text in f.program.modules(name)]
+    texts = list(dict.fromkeys(texts))  # kernels that several functions call
+    functions = {name: _described(name, native) for name, native in natives.items()}
+    files, missing = _write_code(path, texts, list(natives), target)
+    about: dict[str, Any] = {
+        "format": c_library.FORMAT,
+        "name": stem,
+        "several": several,
+        "library": files["library"].name if "library" in files else None,
+        "target": target._asdict() | {"name": cpu},
+        "versions": {"numgrad": numgrad.__version__, **machine.versions()},
+        "messages": c_library.MESSAGES,
+        "functions": functions,
+    }
+    loaded = [ExportedFunction(described, 0) for described in functions.values()]
+    files["header"] = path.with_name(f"{path.name}.h")
+    files["header"].write_text(header(stem, loaded, cpu), encoding="utf-8")
+    files["description"] = path.with_name(f"{path.name}.json")
+    files["description"].write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    return Export(files, missing, f"{cpu}, {target.triple}")
+
+
+def _native(
+    function: Any, name: str, examples: Sequence[Any], shapes: Any, named: Mapping[str, Any]
+) -> NativeFunction:
+    if isinstance(function, NativeFunction):
+        if examples or named:
+            raise NumgradTypeError(
+                f"export: {function.name} is a native function, which has its examples; give none"
+            )
+        return function
+    if name or not hasattr(function, "native"):
+        what = f"{name} is " if name else "got "
+        raise NumgradTypeError(
+            f"export: {what}a {type(function).__name__}, expected "
+            + ("ng.jit(f).native(*examples)" if name else "ng.jit(f) and examples of arguments")
+        )
+    return function.native(*examples, shapes=shapes, **named)
+
+
+def _check_names(natives: Mapping[str, NativeFunction]) -> None:
+    if not natives:
+        raise NumgradValueError("export: got no function")
+    for name in natives:
+        if not isinstance(name, str) or not name.isascii() or identifier(name, set()) != name:
+            raise NumgradValueError(f"export: {name!r} is no name of a function in C")
+
+
+# ----------------------------------------------------------------------------------- descriptions
+
+
+def _described(name: str, native: NativeFunction) -> dict[str, Any]:
+    """The description of a function, with how its arguments and results are nested."""
+    program, arguments = native.program, native.examples
+    parameters = arguments.parameters
+    layout = program.layout
+    pairs = zip(program.returned, layout.results, strict=True)
+    leaves: list[Any] = [
+        "*" if r is not None else {"value": result.constant} for r, result in pairs
+    ]
+    for leaf in leaves:
+        if leaf != "*" and not isinstance(leaf["value"], _CONSTANTS):
+            raise NumgradNotImplementedError(
+                f"export: {name} returns a constant {type(leaf['value']).__name__}, which is "
+                "nothing that a file holds"
+            )
+    return program.about | {
+        "name": name,
+        "positional": parameters.positional,
+        "star": parameters.star,
+        "double_star": parameters.double_star,
+        "parameters": _parameters(arguments),
+        "results": _nesting(layout.nesting, iter(leaves), name),
+    }
+
+
+def _parameters(arguments: Arguments) -> dict[str, Any]:
+    """How each argument is nested, by its name; constants of the examples as their texts."""
+    leaves = iter([repr(x.value) if x.kind == STATIC else "*" for x in arguments.leaves])
+    pairs = zip(arguments.parameters.names, arguments.nestings, strict=True)
+    return {k: _nesting(nesting[0], leaves, k) for k, nesting in pairs if nesting is not None}
+
+
+def _nesting(nesting: Any, leaves: Any, name: str) -> Any:
+    if nesting is None:
+        return next(leaves)
+    kind, keys, children = nesting
+    container: Any = container_of(kind)
+    items = [_nesting(child, leaves, name) for child in children]
+    if issubclass(kind, dict):
+        if not all(isinstance(key, str) for key in keys):
+            raise NumgradNotImplementedError(
+                f"export: {name} has a dictionary whose keys are no strings: {keys}"
+            )
+        return {"kind": "dict", "keys": list(keys), "items": items}
+    if container.fields and all(container.fields):
+        return {"kind": "fields", "keys": list(container.fields), "items": items}
+    if issubclass(kind, list | tuple):
+        return {"kind": "list" if issubclass(kind, list) else "tuple", "items": items}
+    raise NumgradNotImplementedError(
+        f"export: {name} has a {kind.__name__}, a container that a file does not describe; use a "
+        "dictionary, a list, a tuple or a dataclass"
+    )
+
+
+# ------------------------------------------------------------------------------------------- code
+
+
+def _write_code(
+    path: Path, texts: Sequence[str], names: Sequence[str], target: machine.Target
+) -> tuple[dict[str, Path], str]:
+    """Write object and library; return the files, and why there is no library."""
+    data = objects.relocatable(texts, names, target)
+    is_elf = data[:4] == b"\x7fELF"
+    as_elf = target if is_elf else target._replace(triple=f"{target.triple}-elf")
+    image = data if is_elf else objects.relocatable(texts, names, as_elf)
+    imports = elf.ElfObject(image).imports
+    foreign = objects.foreign(imports)
+    if foreign:
+        raise NumgradNotImplementedError(
+            f"export: {', '.join(foreign)} is no function of ours or of the C library, and cannot "
+            "leave this process"
+        )
+    files = {"object": path.with_name(f"{path.name}.o")}
+    files["object"].parent.mkdir(parents=True, exist_ok=True)
+    files["object"].write_bytes(data)
+    end = "dylib" if "apple" in target.triple else "dll" if "windows" in target.triple else "so"
+    library = path.with_name(f"{path.name}.{end}")
+    if is_elf:
+        image = elf.shared_library(data, library.name, names, objects.libraries(imports))
+        fresh = library.with_name(f"{library.name}.{os.getpid()}")  # the old one may be loaded
+        fresh.write_bytes(image)
+        fresh.chmod(0o755)
+        fresh.replace(library)
+        return files | {"library": library}, ""
+    missing = _linked(files["object"], library, target)
+    return (files if missing else files | {"library": library}), missing
+
+
+_LINKERS = (["clang"], ["cc"], ["gcc"], ["zig", "cc"])
+
+
+def _linked(code: Path, library: Path, target: machine.Target) -> str:
+    """Link a library by a compiler of this system; return why there is none."""
+    if target.triple != machine.triple():
+        return f"nothing here links for {target.triple}; link {code.name} there"
+    for linker in _LINKERS:
+        if shutil.which(linker[0]) is not None:
+            command = [*linker, "-shared", "-o", str(library), str(code)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise NumgradRuntimeError(f"export: {' '.join(command)} failed: {done.stderr}")
+            return ""
+    return "no clang, cc, gcc or zig was found (python -m pip install ziglang brings one)"

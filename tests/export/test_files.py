@@ -1,0 +1,254 @@
+"""Files of compiled functions: `ng.export` and `ng.load_native`."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from llvmlite import binding
+
+import numgrad as ng
+from numgrad.codegen.c_library import length_of
+from numgrad.codegen.native import elf, machine, objects
+from numgrad.core.tree import leaves
+from tests.compiler.native.test_native import PROGRAMS, RNG, X, Y
+
+HOST = binding.get_host_cpu_features()
+LIBRARY = {
+    "malloc", "calloc", "free", "madvise", "memcpy", "memmove", "memset", "floor", "ceil",
+    "trunc", "rint", "floorf", "ceilf", "truncf", "rintf", "",
+}  # fmt: skip
+"""Functions of the C library and its mathematics that exported code may call."""
+A = RNG.normal(size=(3, 4))
+
+
+def energy(x: Any, w: Any) -> Any:
+    """Elementary functions, sums, a product, an index."""
+    return np.sum(np.exp(-x * x) * w) + np.sum(np.sin(30 * x) * np.tanh(A @ x)[0]) + np.sinh(x[0])
+
+
+EXAMPLES = np.linspace(-1.0, 1.0, 4), np.ones(4)
+BY_NAME = {name.replace(" ", "_"): program for name, program in PROGRAMS.items()}
+FEW = ["value_and_gradient", "two_matrices", "captured", "nesting", "complex", "numbers"]
+
+
+@ng.jit
+def slopes(x: Any, w: Any) -> Any:
+    return ng.value_and_grad(energy)(x, w)
+
+
+@ng.jit
+def scaled(x: Any, k: Any) -> Any:
+    return np.sum(x) * k, np.exp(x) * k
+
+
+SMALL = np.linspace(-1.0, 1.0, 4), 2.0
+
+
+@pytest.fixture(scope="module")
+def gradient() -> Any:
+    return slopes.native(*EXAMPLES)
+
+
+@pytest.fixture(scope="module")
+def native() -> Any:
+    return scaled.native(*SMALL)
+
+
+def same(ours: Any, theirs: Any) -> bool:
+    return all(
+        a is b is None or (type(a) is type(b) and np.array_equal(a, b))
+        for a, b in zip(leaves(ours), leaves(theirs), strict=True)
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("names", [FEW, [n for n in BY_NAME if n not in FEW]])
+def test_loaded_functions_have_the_bits_of_jit(names: list[str], tmp_path: Path) -> None:
+    compiled = {name: ng.jit(BY_NAME[name][0]) for name in names}
+    natives = {name: fast.native(*BY_NAME[name][1]) for name, fast in compiled.items()}
+    exported = ng.export(natives, tmp_path / "model")
+    assert "library" in exported.files, exported.missing
+    loaded = ng.load_native(tmp_path / "model")
+    for name, fast in compiled.items():
+        arguments = BY_NAME[name][1]
+        assert same(loaded[name](*arguments), fast(*arguments)), name
+
+
+def test_one_function_is_loaded_by_itself(native: Any, tmp_path: Path) -> None:
+    exported = ng.export(native, tmp_path / "model")
+    assert {path.name for path in exported.files.values()} == {
+        "model.o", "model.h", "model.json", exported.files["library"].name
+    }  # fmt: skip
+    loaded = ng.load_native(tmp_path / "model")
+    assert repr(loaded) == repr(native)
+    assert same(loaded(*SMALL), native(*SMALL))
+    x = np.arange(7.0)
+    assert same(loaded(x, k=0.5), native(x, 0.5))
+    with pytest.raises(ng.NumgradTypeError, match="takes x, k, got 1 by position and none by name"):
+        loaded(x)
+    with pytest.raises(ng.NumgradTypeError, match="of dtype float32"):
+        loaded(x.astype(np.float32), 1.0)
+    with pytest.raises(ng.NumgradValueError, match="lengths 0 and 1 are examples of their own"):
+        loaded(np.ones(1), 1.0)
+    with pytest.raises(ng.NumgradTypeError, match="machine code of this process"):
+        pickle.dumps(loaded)
+
+
+def test_it_loads_with_numpy_alone(native: Any, tmp_path: Path) -> None:
+    ng.export(native, tmp_path / "model")
+    program = (
+        "import sys\n"
+        "for name in ('llvmlite', 'numba', 'scipy'):\n"
+        "    sys.modules[name] = None\n"
+        "import numpy as np, numgrad as ng\n"
+        f"f = ng.load_native({str(tmp_path / 'model')!r})\n"
+        "print(f(np.linspace(-1.0, 1.0, 4), 2.0)[1].sum().hex())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == native(*SMALL)[1].sum().hex()
+
+
+def test_a_function_for_numba(native: Any, tmp_path: Path) -> None:
+    ng.export(native, tmp_path / "model")
+    value, grown = ng.load_native(tmp_path / "model").njit(*SMALL)
+    assert value == native(*SMALL)[0]
+    np.testing.assert_array_equal(grown, native(*SMALL)[1])
+
+
+@pytest.mark.parametrize("cpu", ["native", "generic"])
+def test_only_functions_of_the_c_library_are_needed(cpu: str, native: Any, tmp_path: Path) -> None:
+    product = ng.jit(lambda a, b: a @ b).native(X, Y)
+    files = ng.export({"f": native, "g": product}, tmp_path / "model", cpu=cpu).files
+    data = files["object"].read_bytes()
+    if data[:4] == b"\x7fELF":
+        symbols = elf.ElfObject(data).symbols
+        assert {s.name for s in symbols if s.is_global and s.section} == {"f", "g"}
+        assert {s.name for s in symbols if s.is_global and not s.section} <= LIBRARY
+
+
+def texts_for(cpu: str, native: Any) -> str:
+    target = objects.target_of(cpu)
+    with machine.targeting(target):
+        texts = native.program.modules("f")
+    return objects.assembly(texts, ["f"], target)
+
+
+@pytest.mark.slow(cases=2)
+@pytest.mark.skipif("avx" not in HOST, reason="for CPUs of the kind x86-64")
+@pytest.mark.parametrize(
+    ("cpu", "absent", "present"),
+    [
+        ("x86-64-v2", ("%ymm", "%zmm", "vfmadd"), ("%xmm", "blendv")),
+        ("x86-64-v3", ("%zmm",), ("%ymm", "vfmadd")),
+        ("generic", ("%ymm", "%zmm", "vfmadd", "blendv"), ("%xmm",)),
+        ("x86-64-v4", (), ("%zmm", "vfmadd")),
+    ],
+)
+def test_instructions_are_those_of_the_cpu(
+    cpu: str, absent: tuple[str, ...], present: tuple[str, ...], gradient: Any, tmp_path: Path
+) -> None:
+    text = texts_for(cpu, gradient)
+    assert not [word for word in absent if word in text]
+    assert all(word in text for word in present)
+    needs = {"x86-64-v3": "avx2", "x86-64-v4": "avx512vl"}.get(cpu, "sse4.2")
+    if not HOST.get(needs):
+        pytest.skip(f"this CPU does not run {cpu}")
+    ng.export(gradient, tmp_path / "model", cpu=cpu)
+    value, slope = ng.load_native(tmp_path / "model")(*EXAMPLES)
+    expected = slopes(*EXAMPLES)
+    np.testing.assert_allclose(value, expected[0], rtol=1e-14)
+    np.testing.assert_allclose(slope, expected[1], rtol=1e-13)
+
+
+def test_objects_for_other_systems(native: Any, tmp_path: Path) -> None:
+    arm = ng.export(native, tmp_path / "arm", cpu="neoverse-n1").files
+    for kind, number in (("object", 1), ("library", 3)):
+        head = arm[kind].read_bytes()[:20]
+        assert head[:4] == b"\x7fELF"
+        assert struct.unpack_from("<HH", head, 16) == (number, elf.AARCH64)
+    exported = ng.export(native, tmp_path / "apple", cpu="apple-m1")
+    magic, kind = struct.unpack_from("<II", exported.files["object"].read_bytes())
+    assert (magic, kind) == (0xFEEDFACF, 0x0100000C)  # Mach-O of 64 bits, arm64
+    if sys.platform != "darwin":
+        assert "library" not in exported.files
+        assert "link apple.o there" in repr(exported)
+        with pytest.raises(ng.NumgradValueError, match="describes no library"):
+            ng.load_native(tmp_path / "apple")
+
+
+def test_the_description_says_what_it_was_made_by(native: Any, tmp_path: Path) -> None:
+    ng.export({"f": native}, tmp_path / "model", cpu="generic")
+    about = json.loads((tmp_path / "model.json").read_text())
+    assert about["versions"]["numgrad"] == ng.__version__
+    assert about["target"]["name"] == "generic"
+    assert about["functions"]["f"]["inputs"][0]["shape"] == ["x_length"]
+    (tmp_path / "model.json").write_text(json.dumps(about | {"format": 0}))
+    with pytest.raises(ng.NumgradValueError, match="has format 0, this reads 1; export it again"):
+        ng.load_native(tmp_path / "model")
+
+
+@dataclass
+class Point:
+    """Two numbers."""
+
+    x: float
+    y: float
+
+
+def test_nestings_and_constants(tmp_path: Path) -> None:
+    def moved(p: Any, flag: bool, *more: Any, **named: Any) -> Any:
+        total = sum(more) + named["k"]
+        return {"p": Point(p.x + total, p.y * 2 if flag else p.y), "n": None, "t": [1.0 * total]}
+
+    given = (Point(1.0, 2.0), True, 3.0, 4.0)
+    fast = ng.jit(moved, static_argnames="flag")
+    ng.export(fast, tmp_path / "model", *given, k=5.0)
+    loaded = ng.load_native(tmp_path / "model")
+    expected = {"p": {"x": 13.0, "y": 4.0}, "n": None, "t": [12.0]}
+    assert loaded(*given, k=5.0) == expected
+    assert loaded({"x": 1.0, "y": 2.0}, *given[1:], k=5.0) == expected
+    with pytest.raises(ng.NumgradValueError, match="flag is the constant True of the examples"):
+        loaded(given[0], False, 3.0, 4.0, k=5.0)
+    with pytest.raises(ng.NumgradTypeError, match="more is nested otherwise"):
+        loaded(given[0], True, 3.0, k=5.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda f, p: ng.export(f, p, cpu="z80"), ng.NumgradValueError, "one of native, generic"),
+        (lambda f, p: ng.export(np.sin, p, 1.0), ng.NumgradTypeError, "got a ufunc, expected ng.j"),
+        (lambda f, p: ng.export({}, p), ng.NumgradValueError, "got no function"),
+        (lambda f, p: ng.export({"int": f}, p), ng.NumgradValueError, "'int' is no name of a fun"),
+        (lambda f, p: ng.export({"f": f}, p, 1.0), ng.NumgradTypeError, "no examples beside sev"),
+        (lambda f, p: ng.export(f, p, 1.0), ng.NumgradTypeError, "has its examples; give none"),
+        (
+            lambda f, p: ng.export(ng.jit(ng.special.gamma), p, 1.5),
+            ng.NumgradNotImplementedError,
+            "cannot leave",
+        ),
+    ],
+)
+def test_what_is_refused(
+    make: Callable[[Any, Path], Any], error: Any, message: str, native: Any, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=message):
+        make(native, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_lengths_are_expressions() -> None:
+    lengths = {"n": 7, "m": 3}
+    for text in ("n", "12", "2*n + m - 1", "((n + 1) // (m)) * 2", "-n + 2*((n) % (m))"):
+        assert length_of(text, lengths) == eval(text, {}, lengths)
