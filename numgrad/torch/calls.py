@@ -511,6 +511,7 @@ def publish_operators() -> None:
         setattr(Tensor, f"__r{dunder}__", reflected_of(function))
         if "inplace" in function.row.flags:
             setattr(Tensor, f"__i{dunder}__", vars(Tensor)[f"{name}_"])
+    Tensor.__rdiv__ = vars(Tensor)["__rtruediv__"]  # pyright: ignore
     for name in _COMPARISONS:
         setattr(Tensor, f"__{name}__", operator_of(FUNCTIONS[name]))
     for name, dunder in _UNARY.items():

@@ -316,7 +316,7 @@ def run(op: Any, dtype: Any, count: int, checks: tuple[str, ...]) -> dict[str, s
     differentiable = differentiable and any(check in checks for check in ("first", "second"))
     try:
         call = call_of(op)
-    except (AttributeError, NotImplementedError) as error:
+    except (AttributeError, NotImplementedError, RecursionError) as error:
         return {check: f"missing: {str(error).partition(':')[0]:.90}" for check in checks}
     process = None
     for k, sample in enumerate(Samples(op, dtype, count, differentiable).samples):
