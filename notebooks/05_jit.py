@@ -216,6 +216,9 @@ print(
 #   [the last section on loops](06_loops.py) has a script in all these ways.
 # - **Not possible**: a Python branch on a *value* (`np.where` is), `float(t)`, `t.numpy()`, results
 #   whose shape depends on values. The error names your line and the way out.
+# - **Loops of Python are unrolled**: each step becomes operations of its own, so a simulation of
+#   thousands of steps compiles long and gains little (a warning says so). Write it with `ng.scan` or
+#   `ng.fori_loop` (notebook 06), or loops over elements as an `ng.kernel` (notebook 13).
 # - **Bits**: elementwise code gives those of eager code, sums differ within their rounding error, and
 #   loops give the same for any number of threads. `contract=True` lets a product and a sum become one
 #   instruction, which rounds once.

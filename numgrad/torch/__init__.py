@@ -73,7 +73,11 @@ _HOMES = {
 _namespace(
     globals(),
     _HOMES,
-    late={"numgrad.torch": "cuda fft linalg masked random signal special"},
+    late={
+        "numgrad.torch": "autograd cuda fft func linalg masked multiprocessing nn optim random "
+        "signal special utils",
+        "numgrad.torch.func": "vmap",
+    },
 )
 globals().update({_name: _d for _name, _d in {**_DTYPES, **_ALIASES}.items()})
 for _d in _members.TENSOR_CLASSES:

@@ -390,7 +390,7 @@ def inplace_of(row: TableRow) -> Callable[..., Any]:
         if row.op is not None and not params:
             given = _plain((self, *args))
             if given is not None and len(given) == len(row.op.inputs):
-                write_operation(row.op, names, target, given, {})
+                write_operation(row.op, names, target, given[1:], {})
                 return self
         store(row, target, row.base((self, *args), params))
         return self
