@@ -113,6 +113,29 @@ def test_linked_programs(
     check(run(f"./{program}", folder=model), expected)
 
 
+@ng.jit
+def layer(p: Any, x: Any) -> Any:
+    def value(p: Any) -> Any:
+        return np.sum(p["scale"] * np.tanh(p["w"] @ x + p["b"][0]))
+
+    value, slope = ng.value_and_grad(value)(p)
+    return {"value": value, "slope": slope}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [["gcc", "-std=c99"], ["g++", "-xc++", "-std=c++17"]])
+def test_structures_of_nested_arguments(command: list[str], tmp_path: Path) -> None:
+    p = {"w": np.arange(1.0, 5.0).reshape(2, 2), "scale": 2.0, "b": [np.array([0.5, -0.5])]}
+    x = np.array([1.0, -1.0])
+    ng.export({"layer": layer.native(p, x)}, tmp_path / "nested")
+    flags = [*command, *WARNINGS, "-I.", PROGRAMS / "nested.c", "-xnone", "nested.o", "-lm"]
+    run(need(command[0]), *flags[1:], "-o", "nested", folder=tmp_path)
+    made = layer(p, x)
+    slope = made["slope"]
+    expected = [made["value"], slope["scale"], *slope["w"].ravel(), *slope["b"][0]]
+    check(run("./nested", folder=tmp_path), np.array(expected))
+
+
 @pytest.mark.slow(cases=0)
 def test_a_model_predictive_controller(tmp_path: Path) -> None:
     examples = np.zeros(20), np.zeros(2)
