@@ -32,15 +32,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from numgrad import config
 from numgrad.codegen.cpython import c_api
-
-if TYPE_CHECKING:
-    from numgrad.codegen.native.block_pool import BlockPool
+from numgrad.codegen.locks import KERNELS
+from numgrad.codegen.native.block_pool import LARGE, on_load
 
 KEPT_BYTES = 256 * 1024 * 1024
 """Freed memory at the end of the heap that is kept."""
@@ -71,13 +70,20 @@ def keep_freed_memory() -> bool:
 
 # ------------------------------------------------------------------------------ large arrays
 
-LARGE = 1 << 25
-"""Bytes from which on arrays lie over blocks of the pool; glibc keeps smaller ones itself."""
 SECONDS = 5.0
 """Time between two sweeps: Note [Sweeps]."""
 _MOST = 1 << 48  # an address
 _pool: BlockPool | None = None
 _swept = 0.0
+
+
+class BlockPool(NamedTuple):
+    """Functions of the pool for Python, and its counts: bytes in it, the most of them, sweeps."""
+
+    take: Callable[[int, int], int | None]
+    give: Callable[[int], None]
+    trim: Callable[[int, int], None]
+    counts: ctypes.Array[ctypes.c_int64]
 
 
 class Lease:
@@ -128,8 +134,6 @@ def copied(x: np.ndarray) -> np.ndarray:
 
 def large(shape: Any, dtype: Any, zero: bool = False) -> np.ndarray:
     """A large array over a block of the pool."""
-    from numgrad.codegen.native.block_pool import load_pool
-
     shape = tuple(shape) if isinstance(shape, Sequence) else (shape,)
     size = prod(shape) * np.dtype(dtype).itemsize
     pool = _pool or load_pool()
@@ -145,10 +149,27 @@ def owns(array: np.ndarray) -> bool:
     return array.flags.owndata or type(array.base) is Lease
 
 
-def watch_pool(pool: BlockPool) -> None:
-    """Bound a pool by ``config.pool_bytes``, and sweep it from now on."""
+def load_pool() -> BlockPool:
+    """The pool, loaded if no kernel has needed it."""
+    from numgrad.codegen.native import machine
+
+    with KERNELS:
+        machine.load_pool()
+    assert _pool is not None
+    return _pool
+
+
+def _watch(addresses: dict[str, int]) -> None:
+    """Bound the pool by ``config.pool_bytes``, and sweep it from now on."""
     global _pool
-    _pool = pool
+    whole, place, call = ctypes.c_int64, ctypes.c_void_p, ctypes.PYFUNCTYPE
+    counts = call(place)(addresses["block_counts"])()
+    pool = _pool = BlockPool(
+        call(place, whole, whole)(addresses["take_block"]),
+        call(None, place)(addresses["give_block"]),
+        call(None, whole, whole)(addresses["trim_blocks"]),
+        (whole * 3).from_address(counts or 0),
+    )
 
     def bound() -> None:
         pool.counts[1] = config.pool_bytes
@@ -157,6 +178,9 @@ def watch_pool(pool: BlockPool) -> None:
     bound()
     config.on_pool_bytes.append(bound)
     gc.callbacks.append(_sweep)
+
+
+on_load.append(_watch)
 
 
 def _sweep(phase: str, _: dict[str, int]) -> None:

@@ -12,7 +12,6 @@ from numba import prange
 
 import numgrad as ng
 from numgrad.codegen import memory
-from numgrad.codegen.native.block_pool import load_pool
 
 PAGE = 1 << 21
 COUNT = 5 * 10**6  # of 40 MB
@@ -23,7 +22,7 @@ RNG = np.random.default_rng(3)
 def pool(monkeypatch):
     """The pool, empty, which takes arrays of any length."""
     monkeypatch.setattr(memory, "LARGE", 64)
-    pool = load_pool()
+    pool = memory.load_pool()
     gc.collect()
     pool.trim(1 << 62, 0)
     assert pool.counts[0] == 0

@@ -1,4 +1,4 @@
-"""Pool of large blocks of memory that kernels and large arrays share: LLVM IR, and its functions.
+"""Pool of large blocks of memory that kernels and large arrays share: LLVM IR for ``machine``.
 
 Note [Pool of large blocks]
 ---------------------------
@@ -28,26 +28,24 @@ Tried in its place: glibc without ``mmap`` (``M_MMAP_MAX``) gives nothing back t
 block in use; ``MADV_FREE`` instead of sweeps takes 4 of the 9 ms in pages of 4 kB.
 """
 
-import ctypes
 import re
 from collections.abc import Callable
-from functools import cache
-from typing import NamedTuple
+from typing import Any
 
-from numgrad.codegen.locks import KERNELS
-from numgrad.codegen.memory import LARGE, watch_pool
-from numgrad.codegen.native.ir import ModuleText
-
+LARGE = 1 << 25
+"""Bytes from which on blocks come from the pool; glibc keeps smaller ones itself."""
+on_load: list[Callable[[dict[str, int]], None]] = []
+"""Called with the addresses of the pool's functions when it has been loaded."""
 _OWNED = {
     "allocate": ("ptr", ["ptr", "i64", "i64"]),
     "grow": ("ptr", ["ptr", "i64", "i64"]),
     "release": ("void", ["ptr", "i64"]),
 }
-SYMBOLS = frozenset(f"numgrad_{name}" for name in _OWNED)
-"""The linker's names of what kernels call."""
+SYMBOLS = {f"numgrad_{name}": name for name in _OWNED}
+"""The linker's names of what kernels call, and the pool's."""
 
 
-def declare_memory(module: ModuleText, name: str) -> str:
+def declare_memory(module: Any, name: str) -> str:
     """A function for memory that a kernel owns: Note [Memory of kernels]."""
     return module.declare(f"numgrad_{name}", *_OWNED[name])
 
@@ -339,49 +337,14 @@ end:
 """
 
 
-class BlockPool(NamedTuple):
-    """Functions of the pool for Python, and its counts: bytes in it, the most of them, sweeps."""
-
-    take: Callable[[int, int], int | None]
-    give: Callable[[int], None]
-    trim: Callable[[int, int], None]
-    counts: ctypes.Array[ctypes.c_int64]
-
-
-def load_pool() -> BlockPool:
-    """Load the pool once, and make what kernels call known to the linker."""
-    with KERNELS:
-        return _loaded()
-
-
-@cache
-def _loaded() -> BlockPool:
-    from llvmlite import binding
-
-    from numgrad.codegen.native import machine
-
-    addresses = machine.load_shared("pool", _text(machine.is_linux()))
-    for name in _OWNED:
-        binding.add_symbol(f"numgrad_{name}", addresses[name])
-    whole, place = ctypes.c_int64, ctypes.c_void_p
-    pool = BlockPool(
-        ctypes.PYFUNCTYPE(place, whole, whole)(addresses["take_block"]),
-        ctypes.PYFUNCTYPE(None, place)(addresses["give_block"]),
-        ctypes.PYFUNCTYPE(None, whole, whole)(addresses["trim_blocks"]),
-        (whole * 3).from_address(ctypes.PYFUNCTYPE(place)(addresses["block_counts"])() or 0),
-    )
-    watch_pool(pool)
-    return pool
-
-
 def exported_pool(linux: bool) -> str:
     """The pool of an exported library, which keeps nothing, since nobody sweeps it."""
     return re.sub(
-        r"@(\w+_blocks?|block_counts|allocate|grow|release)\b", r"@numgrad_\1", _text(linux)
+        r"@(\w+_blocks?|block_counts|allocate|grow|release)\b", r"@numgrad_\1", pool_text(linux)
     )
 
 
-def _text(linux: bool) -> str:
+def pool_text(linux: bool) -> str:
     """The pool's LLVM IR."""
     text = _POOL.format(
         slots=_SLOTS, rounded=_ROUNDED, round_up=_ROUNDED - 1, ever=(1 << 63) - 1, head=24 + 63,

@@ -400,13 +400,23 @@ def load(payload: bytes, engine: Any = None) -> dict[str, int]:
 def _resolve(symbol: str) -> bool:
     """Whether the linker finds a symbol, if need be of the pool of memory or among Python's."""
     if symbol in block_pool.SYMBOLS:
-        block_pool.load_pool()
+        load_pool()
     if binding.address_of_symbol(symbol):
         return True
     address = c_api.function_address(symbol)
     if address:
         binding.add_symbol(symbol, address)
     return bool(address)
+
+
+@cache
+def load_pool() -> None:
+    """Load the pool of large blocks once; the caller holds ``locks.KERNELS``."""
+    addresses = load_shared("pool", block_pool.pool_text(is_linux()))
+    for symbol, name in block_pool.SYMBOLS.items():
+        binding.add_symbol(symbol, addresses[name])
+    for watch in block_pool.on_load:
+        watch(addresses)
 
 
 def load_shared(name: str, text: str) -> dict[str, int]:
