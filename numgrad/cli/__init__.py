@@ -1,4 +1,4 @@
-"""The command line: ``python -m numgrad {demo,bench,cache,docs,doctor,launch,stubs,table,warmup}``.
+"""The command line: ``python -m numgrad {demo,bench,cache,docs,doctor,launch,stubs,table,torch,warmup}``.
 
 Each command is a module with ``HELP``, ``add_arguments(parser)`` and ``run(arguments)``, which
 returns the exit status.
@@ -8,7 +8,7 @@ import argparse
 from collections.abc import Sequence
 
 import numgrad
-from numgrad.cli import bench, cache, demo, docs, doctor, launch, stubs, table, warmup
+from numgrad.cli import bench, cache, demo, docs, doctor, launch, stubs, table, torch, warmup
 
 __all__ = ["main"]
 
@@ -21,6 +21,7 @@ COMMANDS = {
     "launch": launch,
     "stubs": stubs,
     "table": table,
+    "torch": torch,
     "warmup": warmup,
 }
 

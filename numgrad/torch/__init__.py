@@ -67,6 +67,7 @@ _namespace(
     late={
         "numgrad.torch": "autograd cuda fft func linalg multiprocessing nn optim random special "
         "utils",
+        "numgrad.torch.autograd.variable": "is_inference",
         "numgrad.torch.func": "vmap",
     },
 )
