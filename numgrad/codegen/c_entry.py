@@ -40,8 +40,14 @@ define private i64 @quotient(i64 %a, i64 %b) #0 {
   ret i64 %floor
 }
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare ptr @malloc(i64)
 declare void @free(ptr)
+define private void @release(ptr %place) #0 {
+  %memory = load ptr, ptr %place
+  call void @free(ptr %memory)
+  ret void
+}
 """
 
 
@@ -100,6 +106,7 @@ class EntryWriter:
         self.lines: list[str] = []
         self._variables: list[str] = []
         self._checks: list[str] = []
+        self._blocks: list[str] = []
         self._places: list[tuple[str, Length, int]] = []
         self._names = itertools.count()
 
@@ -183,6 +190,33 @@ class EntryWriter:
         self._places.append((name, size, itemsize))
         return name
 
+    def allocate(self, count: str) -> str:
+        """Memory of so many bytes, known where it is made."""
+        place = self.variable("ptr")
+        self._variables.append(f"  store ptr null, ptr {place}")
+        self._blocks.append(f"  call void @release(ptr {place})\n")
+        memory = self.let(f"call ptr @malloc(i64 {self.let(f'add i64 {count}, 1')})")
+        self.put(f"store ptr {memory}, ptr {place}")
+        self.leave_unless(self.let(f"icmp ne ptr {memory}, null"), "2")
+        return memory
+
+    def each(self, count: str) -> tuple[str, str]:
+        """Begin a loop, until ``end`` of what is returned: its index, and the label behind it."""
+        place, head, step, out = self.variable("i64"), *map(self.label, ("head", "step", "out"))
+        self.put(f"store i64 -1, ptr {place}")
+        self.begin(head)
+        index = self.let(f"add i64 {self.let(f'load i64, ptr {place}')}, 1")
+        self.put(f"store i64 {index}, ptr {place}")
+        self.put(f"br i1 {self.let(f'icmp slt i64 {index}, {count}')}, label %{step}, label %{out}")
+        self.open(step)
+        return index, f"{head} {out}"
+
+    def end(self, loop: str) -> None:
+        """End a loop."""
+        head, out = loop.split()
+        self.put(f"br label %{head}")
+        self.open(out)
+
     def _workspace(self) -> tuple[list[str], str]:
         """Lines that make the workspace, and the one that gives it back."""
         if not self._places:
@@ -264,6 +298,7 @@ class EntryWriter:
         """The function as a whole."""
         given = ", ".join([" ".join(parameter) for parameter in parameters])
         memory, end = self._workspace()
+        end += "".join(self._blocks)
         body = "\n".join([*self.lines, "  @LEAVE@ 0"]).replace("  @LEAVE@", f"{end}  ret i32")
         head = f"define {linkage}i32 @{name}({given}) #0 {{"
         return "\n".join([head, "_entry:", *self._variables, *self._checks, *memory, body, "}", ""])

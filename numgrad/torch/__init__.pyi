@@ -19,15 +19,18 @@ from numgrad.torch import cuda as cuda
 from numgrad.torch import fft as fft
 from numgrad.torch import func as func
 from numgrad.torch import linalg as linalg
+from numgrad.torch import masked as masked
 from numgrad.torch import multiprocessing as multiprocessing
 from numgrad.torch import nn as nn
 from numgrad.torch import optim as optim
 from numgrad.torch import random as random
+from numgrad.torch import signal as signal
 from numgrad.torch import special as special
 from numgrad.torch import utils as utils
 from numgrad.torch.creation import arange as arange
 from numgrad.torch.creation import as_tensor as as_tensor
 from numgrad.torch.creation import asarray as asarray
+from numgrad.torch.creation import broadcast_shapes as broadcast_shapes
 from numgrad.torch.creation import empty as empty
 from numgrad.torch.creation import empty_like as empty_like
 from numgrad.torch.creation import empty_permuted as empty_permuted
@@ -96,6 +99,11 @@ from numgrad.torch.random import randn_like as randn_like
 from numgrad.torch.random import randperm as randperm
 from numgrad.torch.random import seed as seed
 from numgrad.torch.random import set_rng_state as set_rng_state
+from numgrad.torch.signal import bartlett_window as bartlett_window
+from numgrad.torch.signal import blackman_window as blackman_window
+from numgrad.torch.signal import hamming_window as hamming_window
+from numgrad.torch.signal import hann_window as hann_window
+from numgrad.torch.signal import kaiser_window as kaiser_window
 from numgrad.torch.wrapping import Tensor as Tensor
 range = _range_
 

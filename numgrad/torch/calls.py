@@ -179,7 +179,7 @@ class Section(NamedTuple):
 
 ROWS: dict[str, dict[str, TableRow]] = {}
 """Rows by module of PyTorch's (empty for its topmost) and name."""
-_ROW = re.compile(r"(\w+)\((.*?)\)(?: -> ([\w ]+?))?: (.*)", re.DOTALL)
+_ROW = re.compile(r"(\w+)\((.*?)\)(?:\s+-> ([\w ]+?))?: (.*)", re.DOTALL)
 
 
 def table(space: str, scope: dict[str, Any], text: str) -> dict[str, TableRow]:
@@ -201,7 +201,7 @@ def table(space: str, scope: dict[str, Any], text: str) -> dict[str, TableRow]:
                 function = eval(f"lambda {signature}: op({signature})", {"op": operation})
                 rows[name] = _row(space, name, function, section, operation, (), signature)
         else:
-            match = _ROW.fullmatch(line)
+            match = _ROW.fullmatch(re.sub(r"\n\s+", " ", line))
             assert match is not None, line
             name, signature, fields, body = match.groups()
             op = None
@@ -511,6 +511,7 @@ def publish_operators() -> None:
         setattr(Tensor, f"__r{dunder}__", reflected_of(function))
         if "inplace" in function.row.flags:
             setattr(Tensor, f"__i{dunder}__", vars(Tensor)[f"{name}_"])
+    Tensor.__rdiv__ = vars(Tensor)["__rtruediv__"]  # pyright: ignore
     for name in _COMPARISONS:
         setattr(Tensor, f"__{name}__", operator_of(FUNCTIONS[name]))
     for name, dunder in _UNARY.items():

@@ -119,6 +119,28 @@ def test_it_loads_with_numpy_alone(native: Any, tmp_path: Path) -> None:
     assert done.stdout.strip() == native(*SMALL)[1].sum().hex()
 
 
+def test_a_module_that_stands_alone(native: Any, tmp_path: Path) -> None:
+    files = ng.export({"f": native}, tmp_path / "model", module=True).files
+    program = (
+        "import sys\n"
+        "sys.modules['numgrad'] = None\n"
+        "import numpy as np, model_native as model\n"
+        "print(model.f(np.linspace(-1.0, 1.0, 4), 2.0)[1].sum().hex(), model.f)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(native(*SMALL)[1].sum().hex() + " native f, int32_t f(const")
+    assert files["module"].name == "model_native.py"
+
+
+def test_a_library_hides_no_module(native: Any, tmp_path: Path) -> None:
+    (tmp_path / "model.py").touch()
+    with pytest.raises(ng.NumgradValueError, match="would hide it from import; choose another"):
+        ng.export(native, tmp_path / "model")
+
+
 def test_a_function_for_numba(native: Any, tmp_path: Path) -> None:
     ng.export(native, tmp_path / "model")
     value, grown = ng.load_native(tmp_path / "model").njit(*SMALL)
@@ -183,7 +205,7 @@ def test_objects_for_other_systems(native: Any, tmp_path: Path) -> None:
     if sys.platform != "darwin":
         assert "library" not in exported.files
         assert "link apple.o there" in repr(exported)
-        with pytest.raises(ng.NumgradValueError, match="describes no library"):
+        with pytest.raises(ng.NumgradValueError, match="has no library"):
             ng.load_native(tmp_path / "apple")
 
 

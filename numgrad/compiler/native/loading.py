@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from functools import cached_property
 from typing import Any
@@ -78,4 +79,14 @@ def load_native(path: str | os.PathLike[str]) -> Any:
     >>> norm(np.array([3.0, 4.0]))
     np.float64(25.0)
     """
-    return c_library.load(path, LoadedFunction)
+    path = os.path.abspath(os.fspath(path))
+    path = path if path.endswith(".json") else path + ".json"
+    with open(path, encoding="utf-8") as file:
+        about = json.load(file)
+    if about.get("format") != c_library.FORMAT:
+        raise NumgradValueError(
+            f"load_native: {path} has format {about.get('format')}, this reads "
+            f"{c_library.FORMAT}; export it again"
+        )
+    functions = c_library.loaded(about, os.path.dirname(path), LoadedFunction)
+    return functions if about["several"] else next(iter(functions.values()))

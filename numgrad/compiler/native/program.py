@@ -142,7 +142,7 @@ class NativeProgram:
         """For each input of the graph its address, or the parts of a number."""
         texts = self._read_inputs(arrays, fixed)
         self.writer = EntryWriter(texts)
-        steps = NativeSteps(self._refused)
+        steps = NativeSteps(self._refused, lambda array: self._constant(array, True))
         self.module = steps.module
         relations = [] if fixed else self.sizes.relations()
         self.relations = [
