@@ -19,10 +19,6 @@ class _Path(ModuleType):
             raise AttributeError(name)
         return getattr(self._home, name)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function of the same name, which ``import`` puts the module in the place of."""
-        return getattr(self._home, self.__name__.rpartition(".")[2])(*args, **kwargs)
-
     def __dir__(self) -> list[str]:
         return [*dir(self._home)]
 

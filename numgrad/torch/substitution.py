@@ -43,6 +43,9 @@ class _Finder(MetaPathFinder, Loader):
         spec = module.__spec__
         if spec is not None and spec.loader is self:  # the module stays what it is
             module.__spec__ = spec.loader_state
+        for name, each in list(sys.modules.items()):  # or ``import`` would set attributes anew
+            if name.startswith("numgrad.torch."):
+                sys.modules.setdefault(name.removeprefix("numgrad."), each)
 
 
 def install() -> _Finder:
