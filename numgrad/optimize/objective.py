@@ -23,7 +23,7 @@ from numgrad.autograd.modes import enable_grad, no_grad
 from numgrad.autograd.row_sparse_tensor import RowSparseTensor
 from numgrad.autograd.structured_jacobians import columns_by_duals, rows_by_point, suits
 from numgrad.core.interpreter import state
-from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradValueError
+from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradValueError, warn
 from numgrad.optimize.derivatives import (
     Derivatives,
     check_closures,
@@ -397,12 +397,30 @@ class Objective:
                 raise independent(self.watch.name, self._value if loss is None else loss)
             return np.zeros(self.x0.size)  # a constant for a forbidden region, say
         if self.second_order:
-            return self._packed(self._recorded_gradients())
-        self._loss = None
-        grads = gradients_of_loss(loss, self._leaves)
-        if self.watch.count <= 1 and all(g is None for g in grads):
-            raise independent(self.watch.name, loss)
+            grads = self._recorded_gradients()
+        else:
+            self._loss = None
+            grads = gradients_of_loss(loss, self._leaves)
+        if self.watch.count <= 1 and any(g is None for g in grads):
+            self._unused(loss, grads)
         return self._packed(grads)
+
+    def _unused(self, loss: Tensor, grads: Sequence[Any]) -> None:
+        """Warn of unknowns that the first value does not depend on; raise if it does on none."""
+        if all(g is None for g in grads):
+            raise independent(self.watch.name, loss)
+        unknowns = self.unknowns
+        labels = (
+            unknowns.labels()
+            if unknowns is unknowns.whole
+            else [unknowns.element_labels[elements.start] for elements in unknowns.packing.slices]
+        )
+        names = ", ".join(label for label, g in zip(labels, grads, strict=True) if g is None)
+        warn(
+            f"{self.watch.name}: the result does not depend on {names} at the start, so that its "
+            "solution means nothing; fix what is not to be solved for, and look on the way for "
+            "detach(), float(), comparisons and branches that were not taken"
+        )
 
     def _recorded_gradients(self) -> Sequence[Tensor | None]:
         if self._recorded is None:

@@ -124,7 +124,7 @@ class TensorMembers:
         """Whether it is a lazy conjugate: there are none."""
         return False
 
-    is_neg = is_pinned = is_shared = is_coalesced = is_conj
+    is_neg = is_pinned = is_coalesced = is_conj
 
     def is_set_to(self, tensor: Any) -> bool:
         """Whether another shows the same elements of the same memory."""
@@ -369,11 +369,16 @@ class TensorMembers:
         raise NumgradRuntimeError("pin_memory: there is no GPU to pin memory for")
 
     def share_memory_(self) -> Any:
-        """Raise: memory is shared by ``ng.distributed``."""
-        raise NumgradNotImplementedError(
-            "share_memory_: processes share memory by ng.distributed, or by "
-            "multiprocessing.shared_memory and torch.from_numpy"
-        )
+        """Move the values to memory that processes made by ``fork`` share."""
+        from numgrad.torch.multiprocessing import share_memory
+
+        return share_memory(self)
+
+    def is_shared(self) -> bool:
+        """Whether processes made by ``fork`` share the values."""
+        from numgrad.torch.multiprocessing import is_shared
+
+        return is_shared(self)
 
     def to_sparse(self, *args: Any, **options: Any) -> Any:
         """Raise: Tensors are dense."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import BOOL
+from numgrad.codegen.nests.kernel import for_lengths
 from numgrad.codegen.nests.loop import LoopKernel, LoopWriter
 from numgrad.codegen.nests.terms import first_stored
 from numgrad.compiler.graph import evaluate
@@ -242,12 +243,6 @@ class LoopProgram:
         fixed = LoopProgram(self.body, dict(lengths))
         return self if fixed.written is None else fixed
 
-    def source_for(self, lengths: Mapping[int, int]) -> str:
-        """The text of the kernel for axes of these lengths, of which some may be missing."""
-        assert self.written is not None
-        short = [k for k in self._short if 0 < lengths.get(k, 0) <= _SHORT]
-        return self.written.source_for({f"n{k}": lengths[k] for k in short})
-
     def _natively(
         self, operands: list[np.ndarray], results: list[np.ndarray], length: int, reverse: bool,
         sizes: KnownSizes,
@@ -307,7 +302,7 @@ class LoopProgram:
             assert written is not None
             known = {f"n{k}": n for k, n in zip(self._short, short, strict=True) if n}
             entry = self._entries[short] = compile_kernel(
-                "loop", written.source_for(known), written.signature,
+                "loop", for_lengths(written.source, known), written.signature,
                 externals=written.externals, functions=written.functions, lasting=False,
             ).entry  # fmt: skip
         return entry
