@@ -94,6 +94,8 @@ class AxisOp(Op):
         axis = params.get("axis")
         if isinstance(axis, list):
             params["axis"] = tuple(axis)
+        elif isinstance(axis, np.ndarray):
+            params["axis"] = normalize_axes(self.name, axis, x.ndim)
         if params.get("dtype") is not None:
             params["dtype"] = _as_dtype(self.name, params["dtype"])
             check_dtype(self.name, params["dtype"])
@@ -142,6 +144,10 @@ def _as_dtype(operation: str, dtype: Any) -> np.dtype:
         ) from None
 
 
+_OF_TWO_ARRAYS = {"max": "np.maximum", "min": "np.minimum", "any": "np.logical_or",
+                  "all": "np.logical_and", "sum": "np.add", "prod": "np.multiply"}  # fmt: skip
+
+
 def normalize_axes(operation: str, axis: Any, ndim: int) -> tuple[int, ...]:
     """Axes as a sorted tuple of non-negative integers; None means all."""
     if axis is None:
@@ -153,8 +159,12 @@ def normalize_axes(operation: str, axis: Any, ndim: int) -> tuple[int, ...]:
             a = int(a.__index__())
         except (AttributeError, TypeError):
             refuse_abstract(f"{operation}: axis", a)
+            given, both = repr(axis), _OF_TWO_ARRAYS.get(operation)
+            if hasattr(a, "shape"):
+                given = f"an array of shape {a.shape}"
+                given += f"; of two arrays, element by element, there is {both}" if both else ""
             raise NumgradValueError(
-                f"{operation}: axis must be an integer, a tuple of them or None, got {axis!r}"
+                f"{operation}: axis must be an integer, a tuple of them or None, got {given}"
             ) from None
         if not -ndim <= a < ndim:
             raise NumgradIndexError(
