@@ -14,21 +14,22 @@ from tests.codegen.adjoint.writer import Writer
 from tests.operations.cases import TABLE, cases
 from tests.operations.reference import by_name
 
-LIBRARIES = {"fourier", "half_spectrum", "real_signal", "inv", "solve", "det", "slogdet",
-             "cholesky"}  # fmt: skip
+BY_LIBRARIES = {"fourier", "half_spectrum", "real_signal", "inv", "solve", "det", "slogdet",
+                "cholesky"}  # fmt: skip
 """Operations that ``ng.jit`` leaves to libraries, whose bits differ."""
 
 
-def same(function: Any, arguments: Any, *, shapes: Any = "free", close: bool = False) -> bool:
+def same(function: Any, arguments: Any) -> bool:
     """Compare with ``ng.jit``; False if it is refused."""
     fast = ng.jit(function)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            native = fast.native(*arguments, shapes=shapes)
+            native = fast.native(*arguments)
         except ng.NumgradNotImplementedError:
             return False
         ours, theirs = native(*arguments), fast(*arguments)
+    close = any(node.name in BY_LIBRARIES for node in fast.graph(*arguments).nodes)
     for a, b in zip(leaves(ours), leaves(theirs), strict=True):
         if close:
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
@@ -58,8 +59,10 @@ def _value_and_gradient(function: Any, smooth: Any) -> Any:
     return both
 
 
-SAMPLE = ("tanh", "logsumexp", "cumprod", "sort", "where", "take", "matmul", "var", "convolve")
-SWEPT = sorted(TABLE, key=lambda op: op.name not in SAMPLE)
+SAMPLE = ("cumprod", "sort", "take")
+NO_GRAPH = ("region", "region_backward", "copy_slices", "multiply_at", "polydiv", "trim_zeros")
+"""Operations that ``ng.jit`` itself refuses, as these tests call them."""
+SWEPT = sorted([op for op in TABLE if op.name not in NO_GRAPH], key=lambda o: o.name not in SAMPLE)
 
 
 @pytest.mark.slow(cases=len(SAMPLE))
@@ -68,11 +71,11 @@ SWEPT = sorted(TABLE, key=lambda op: op.name not in SAMPLE)
 def test_operations_have_the_bits_of_jit(op: Any) -> None:
     for case in list(cases(op, np.float64))[: 1 if op.name in SAMPLE else 3]:
         function = _value_and_gradient(case.function, case.differentiable)
-        same(function, case.operands, close=op.name in LIBRARIES)
+        same(function, case.operands)
 
 
-@pytest.mark.slow(cases=1)
-@pytest.mark.parametrize("seed", [3, *range(100, 130)])
+@pytest.mark.slow(cases=0)
+@pytest.mark.parametrize("seed", range(100, 130))
 def test_drawn_kernels_have_the_bits_of_jit(seed: int) -> None:
     program = Writer(seed, small=True).write()
     kernel: Any = ng.kernel(program.function(), writes=program.writes)
