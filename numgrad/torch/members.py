@@ -663,7 +663,7 @@ def install() -> None:
         if hasattr(Tensor, other):
             setattr(Tensor, name, vars(Tensor)[other])
     Tensor.__new__ = staticmethod(_new)  # pyright: ignore
-    Tensor.__module__ = Parameter.__module__ = "torch"
+    Tensor.__module__ = Parameter.__module__ = "numgrad.torch"
 
 
 def install_same() -> None:
