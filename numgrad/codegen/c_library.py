@@ -165,7 +165,7 @@ class ExportedFunction:
     run_time_error: type[Exception] = RuntimeError
 
     def __init__(self, about: Mapping[str, Any], address: int, owner: Any = None) -> None:
-        self.about, self.address, self._owner = about, address, owner
+        self.about, self.address, self.owner = about, address, owner
         self.name: str = about["name"]
         self.arguments = [
             CParameter(a["name"], np.dtype(a["dtype"]), a["role"], a["rank"])

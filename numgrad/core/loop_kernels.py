@@ -171,7 +171,13 @@ class KernelOperation(Primitive):
 
     def results_of(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[tuple, tuple]:
         self.check_overlaps(args)
-        return tuple(self.program(args).call(*plain(args))), ()
+        return tuple(self.computed_by(self.program(args), args, params)), ()
+
+    def computed_by(
+        self, program: DerivativeProgram, args: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        """The results by a program."""
+        return program.call(*plain(args))
 
     def run_recorded(
         self, args: Sequence[Any], params: dict[str, Any], mask: int

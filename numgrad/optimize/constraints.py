@@ -51,6 +51,12 @@ def ends_of_arrays(name: str, unknowns: Unknowns, bounds: Any) -> Ends | None:
     if bounds is None:
         return None
     limits = _checked(name, unknowns, *_low_and_high(name, unknowns.whole, bounds))
+    if (limits.lb == limits.ub).any():
+        k = int(np.argmax(limits.lb == limits.ub))
+        raise NumgradValueError(
+            f"{name}: both bounds of {unknowns.element(k)} are {limits.lb[k]}; fix it, as by "
+            f"fixed={{{unknowns.element_labels[k]!r}: {limits.lb[k]}}}"
+        )
     if not (np.isfinite(limits.lb).any() or np.isfinite(limits.ub).any()):
         return None
     return np.asarray(limits.lb), np.asarray(limits.ub)
@@ -80,6 +86,11 @@ def _low_and_high(name: str, whole: Unknowns, bounds: Any) -> tuple[Any, Any]:
     elif not whole.is_array and type(bounds) is not tuple:
         low, high = _nested(name, whole, bounds)
     else:
+        if isinstance(bounds, list) and all(isinstance(pair, tuple) for pair in bounds):
+            raise NumgradValueError(
+                f"{name}: bounds is a list of pairs, as for ng.minimize; give a pair of all lower "
+                "and all upper bounds, ([0, 1], [3, 5]), or pairs by name, {'a': (0, 3)}"
+            )
         low, high = _pair(name, "x0", bounds)
     return low, high
 

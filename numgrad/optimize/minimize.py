@@ -15,7 +15,7 @@ from numgrad.optimize.constraints import (
 )
 from numgrad.optimize.objective import Objective, Values, made
 from numgrad.optimize.parameter_space import free_unknowns
-from numgrad.optimize.results import OptimizeResult, X
+from numgrad.optimize.results import OptimizeResult, X, refuses
 from numgrad.optimize.unknowns import Unknowns
 from numgrad.optimize.watch import Watch
 
@@ -27,12 +27,18 @@ SCIPYS_GTOL = 1e-4
 """Exact second derivatives are good for more digits than SciPy's defaults ask for. With these 3 of
 NIST's 14 problems get fewer than 4 by trust-exact, with ours 1; and Newton-CG, whose steps may add
 up to 1e-5 for each unknown, stops 0.4 from the minimum of Rosenbrock's function of 10,000."""
+CONSTRAINED = frozenset({"cobyla", "cobyqa", "slsqp", "trust-constr"})
+BOUNDED = CONSTRAINED | {"nelder-mead", "powell", "l-bfgs-b", "tnc"}
 METHODS = (
     "Nelder-Mead", "Powell", "CG", "BFGS", "Newton-CG", "L-BFGS-B", "TNC", "COBYLA", "COBYQA",
     "SLSQP", "trust-constr", "dogleg", "trust-ncg", "trust-exact", "trust-krylov",
 )  # fmt: skip
 
 
+@refuses(
+    jac="gradients are exact, of f alone; leave it out", hessp="second derivatives are exact",
+    fun="the function comes first, as f",
+)  # fmt: skip
 def minimize(
     f: Callable[..., Any],
     x0: X,
@@ -142,6 +148,14 @@ def minimize(
         raise NumgradValueError(
             f"minimize: there is no method {method!r}; choose one of {', '.join(METHODS)}"
         )
+    for what, value, accepting in (
+        ("bounds", bounds, BOUNDED), ("constraints", constraints or None, CONSTRAINED),
+    ):  # fmt: skip
+        if isinstance(method, str) and value is not None and method.lower() not in accepting:
+            raise NumgradValueError(
+                f"minimize: {method} takes no {what}; choose one of "
+                + ", ".join(m for m in METHODS if m.lower() in accepting)
+            )
     watch = Watch("minimize", progress, on_interrupt)
     unknowns = free_unknowns("minimize", Unknowns("minimize", x0), fixed, tie)
     if unknowns is not unknowns.whole and has_linear(constraints):

@@ -76,6 +76,7 @@ _namespace(
     late={
         "numgrad.torch": "autograd cuda fft func linalg masked multiprocessing nn optim random "
         "signal special utils",
+        "numgrad.torch.autograd.variable": "is_inference",
         "numgrad.torch.func": "vmap",
     },
 )

@@ -34,6 +34,7 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.codegen.cpython import hot_paths
+from numgrad.core.axis import AxisOp
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
@@ -319,6 +320,10 @@ def in_python(row: TableRow) -> Callable[..., Any]:
             kind = type(a)
             if kind is not Tensor and hasattr(kind, "__torch_function__"):
                 return overridden(row, kind, args, params)
+        if isinstance(row.op, AxisOp) and len(args) == 1 and not params and out is None:
+            given = _plain(args)
+            if given is not None:  # the plan of all elements, which machine code learns
+                return wrap(row.op(*given))
         result = row.base(args, params)
         return finish(row, result) if out is None else write(row, out, result)
 
@@ -504,6 +509,24 @@ def _published(row: TableRow) -> Any:
     return _all[id(row)]
 
 
+def _power_by_products(general: Callable[..., Any]) -> Callable[..., Any]:
+    """The power, squares and cubes of floats by products, as PyTorch computes them."""
+    square, multiply = FUNCTIONS["square"], FUNCTIONS["mul"]
+
+    def method(self: Tensor, exponent: Any, *args: Any, **params: Any) -> Any:
+        kind = type(exponent)
+        if (kind is int or kind is float) and self._tensor.dtype.kind in "fc":
+            if exponent == 2:
+                return square(self)
+            if exponent == 3:
+                return multiply(square(self), self)
+        return general(self, exponent, *args, **params)
+
+    method.__name__ = method.__qualname__ = general.__name__
+    method.__doc__ = general.__doc__
+    return method
+
+
 def publish_operators() -> None:
     """Set Python's operators on ``Tensor``."""
     for name, dunder in _DUNDERS.items():
@@ -512,6 +535,8 @@ def publish_operators() -> None:
         setattr(Tensor, f"__r{dunder}__", reflected_of(function))
         if "inplace" in function.row.flags:
             setattr(Tensor, f"__i{dunder}__", vars(Tensor)[f"{name}_"])
+    for name in ("pow", "__pow__"):
+        setattr(Tensor, name, _power_by_products(vars(Tensor)[name]))
     Tensor.__rdiv__ = vars(Tensor)["__rtruediv__"]  # pyright: ignore
     for name in _COMPARISONS:
         setattr(Tensor, f"__{name}__", operator_of(FUNCTIONS[name]))

@@ -319,7 +319,7 @@ def _view(x: Any, shape: Any, dtype: Any) -> Any:
     if isinstance(shape, tuple) and len(shape) == 1 and isinstance(shape[0], np.dtype):
         return ng.asarray(x._array.view(shape[0]))
     out = ng.reshape(x, tuple(shape))
-    if x.size and address(out) != address(x):
+    if not x._array.flags.c_contiguous and x.size and address(out) != address(x):
         raise NumgradRuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one "
             "dimension spans across two contiguous subspaces). Use .reshape(...) instead."

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from llvmlite import binding
+from scipy import integrate, ndimage
 
 import numgrad as ng
 from numgrad.codegen.c_library import length_of
@@ -146,6 +147,28 @@ def test_a_function_for_numba(native: Any, tmp_path: Path) -> None:
     value, grown = ng.load_native(tmp_path / "model").njit(*SMALL)
     assert value == native(*SMALL)[0]
     np.testing.assert_array_equal(grown, native(*SMALL)[1])
+
+
+def test_callbacks_of_loaded_functions(tmp_path: Path) -> None:
+    functions = {
+        "wave": ng.jit(lambda t, k, c: np.exp(-k * t) * np.sin(t) + np.sum(c)).native(
+            0.0, 0.0, np.ones(2)
+        ),
+        "weighted": ng.jit(lambda w, k: np.sum(w * k)).native(np.zeros(9), np.zeros(9)),
+    }
+    ng.export(functions, tmp_path / "model")
+    loaded = ng.load_native(tmp_path / "model")
+    c = np.array([0.5, -0.5, 1.0])
+    one = loaded["wave"].low_level_callable("double(double)", 0.5, c)
+    expected = integrate.quad(lambda t: np.exp(-0.5 * t) * np.sin(t) + 1.0, 0, 10)[0]
+    assert integrate.quad(one, 0, 10)[0] == pytest.approx(expected, rel=1e-12)
+    several = loaded["wave"].low_level_callable("double(int, double *)", c)
+    assert integrate.quad(several, 0, 10, args=(0.5,))[0] == pytest.approx(expected, rel=1e-12)
+    window = "int(double *, intptr_t, double *, void *)"
+    call = loaded["weighted"].low_level_callable(window, np.arange(9.0))
+    image = RNG.normal(size=(6, 7))
+    filtered = ndimage.generic_filter(image, lambda w: np.sum(w * np.arange(9.0)), size=3)
+    np.testing.assert_allclose(ndimage.generic_filter(image, call, size=3), filtered)
 
 
 @pytest.mark.parametrize("cpu", ["native", "generic"])

@@ -34,6 +34,21 @@ def ordered_sum(x: Any) -> Any:
     return ng.scan(lambda c, x: (0.5 * c + x, None), 0.0, np.sort(np.sin(x)))[0]
 
 
+@ng.jit
+def cost_and_slope(torques: Any, state: Any) -> Any:
+    """Cost of the next 20 torques of a pendulum, and its gradient."""
+
+    def cost(torques: Any) -> Any:
+        angle, speed, total = state[0], state[1], 0.0
+        for torque in torques:
+            speed = speed + 0.05 * (9.81 * np.sin(angle) + torque)
+            angle = angle + 0.05 * speed
+            total = total + angle**2 + 0.1 * speed**2 + 1e-3 * torque**2
+        return total
+
+    return ng.value_and_grad(cost)(torques)
+
+
 X = 0.25 * np.arange(6) - 0.5
 CPU = "x86-64-v3" if binding.get_host_cpu_features().get("avx2") else "native"
 """Valgrind knows no instructions of AVX-512."""
@@ -96,6 +111,40 @@ def test_linked_programs(
     program = f"{Path(source).stem}_{command[0]}_{end if library else 'o'}"
     run(*command, PROGRAMS / source, *code, "-lm", "-o", program, folder=model)
     check(run(f"./{program}", folder=model), expected)
+
+
+@ng.jit
+def layer(p: Any, x: Any) -> Any:
+    def value(p: Any) -> Any:
+        return np.sum(p["scale"] * np.tanh(p["w"] @ x + p["b"][0]))
+
+    value, slope = ng.value_and_grad(value)(p)
+    return {"value": value, "slope": slope}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [["gcc", "-std=c99"], ["g++", "-xc++", "-std=c++17"]])
+def test_structures_of_nested_arguments(command: list[str], tmp_path: Path) -> None:
+    p = {"w": np.arange(1.0, 5.0).reshape(2, 2), "scale": 2.0, "b": [np.array([0.5, -0.5])]}
+    x = np.array([1.0, -1.0])
+    ng.export({"layer": layer.native(p, x)}, tmp_path / "nested")
+    flags = [*command, *WARNINGS, "-I.", PROGRAMS / "nested.c", "-xnone", "nested.o", "-lm"]
+    run(need(command[0]), *flags[1:], "-o", "nested", folder=tmp_path)
+    made = layer(p, x)
+    slope = made["slope"]
+    expected = [made["value"], slope["scale"], *slope["w"].ravel(), *slope["b"][0]]
+    check(run("./nested", folder=tmp_path), np.array(expected))
+
+
+@pytest.mark.slow(cases=0)
+def test_a_model_predictive_controller(tmp_path: Path) -> None:
+    examples = np.zeros(20), np.zeros(2)
+    ng.export(cost_and_slope, tmp_path / "pendulum", *examples, shapes="fixed")
+    run(need("gcc"), "-std=c99", "-O2", *WARNINGS, "-I.", PROGRAMS / "controller.c", "pendulum.o",
+        "-lm", "-o", "controller", folder=tmp_path)  # fmt: skip
+    angle, speed = map(float, run("./controller", folder=tmp_path).split())
+    assert abs(angle) < 1e-2
+    assert abs(speed) < 5e-2
 
 
 @pytest.mark.slow(cases=0)

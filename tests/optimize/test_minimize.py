@@ -414,3 +414,16 @@ def test_unknowns_that_do_not_count_are_named(method):
     assert result.x["a"] == pytest.approx(1.0, abs=1e-4)
     with pytest.warns(UserWarning, match="does not depend on c at the start"):
         ng.minimize(loss, start, fixed={"a": 1.0}, method=method)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"jac": True}, "no parameter 'jac': gradients are exact"),
+        ({"method": "BFGS", "bounds": [(0, 1)]}, "BFGS takes no bounds; .* L-BFGS-B"),
+        ({"method": "L-BFGS-B", "constraints": ng.constraint(np.sum)}, "constraints; .* SLSQP"),
+    ],
+)
+def test_what_methods_do_not_take(options, words):
+    with pytest.raises(ng.NumgradError, match=words):
+        ng.minimize(lambda x: np.sum(x**2), [0.5], **options)

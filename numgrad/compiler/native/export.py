@@ -24,6 +24,7 @@ from numgrad.codegen import c_library
 from numgrad.codegen.c_library import ExportedFunction
 from numgrad.codegen.native import elf, machine, objects
 from numgrad.compiler.call.signature import STATIC, Arguments
+from numgrad.compiler.native.callbacks import forms
 from numgrad.compiler.native.function import NativeFunction
 from numgrad.compiler.native.header import header
 from numgrad.compiler.native.program import identifier
@@ -133,12 +134,13 @@ def export(
             f"export: {path.name}.so beside {path.name}.py would hide it from import; choose "
             "another name"
         )
+    names = [*natives, *[f"{name}_{form}" for name, f in natives.items() for form in forms(f)]]
     target = objects.target_of(cpu)
     with machine.targeting(target):
-        texts = [text for name, f in natives.items() for text in f.program.modules(name)]
+        texts = [t for name, f in natives.items() for t in f.program.modules(name, forms(f))]
     texts = list(dict.fromkeys(texts))  # kernels that several functions call
     functions = {name: _described(name, native) for name, native in natives.items()}
-    files, missing = _write_code(path, texts, list(natives), target)
+    files, missing = _write_code(path, texts, names, target)
     about: dict[str, Any] = {
         "format": c_library.FORMAT,
         "name": stem,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 from functools import cached_property
 from typing import Any
 
 from numgrad.codegen import c_library
+from numgrad.compiler.native.callbacks import low_level_function
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 
 
@@ -39,6 +41,16 @@ class LoadedFunction(c_library.ExportedFunction):
         leaves = _leaves(self.about["results"])
         constants = [(x != "*", None if x == "*" else x["value"]) for x in leaves]
         return numba_function(self, constants, into=into)
+
+    def low_level_callable(self, signature: str, *rest: Any) -> Any:
+        """The function as a ``scipy.LowLevelCallable``, as ``ng.jit(f).native(...)`` makes it.
+
+        Its signature has a ``void *``, which SciPy passes the values of ``rest`` by.
+        """
+        return low_level_function(self, signature, rest, self._adapter)
+
+    def _adapter(self, form: str) -> int:
+        return ctypes.cast(getattr(self.owner, f"{self.name}_{form}"), ctypes.c_void_p).value or 0
 
 
 def _leaves(nesting: Any) -> list[Any]:

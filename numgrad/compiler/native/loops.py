@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from numgrad.codegen.nests.kernel import for_lengths
 from numgrad.codegen.nests.polynomial import Length, add, constant, multiply
 from numgrad.codegen.nests.terms import count
 from numgrad.compiler.graph.graph import CONSTANT, SIZE, Graph, TracedNode, Value
@@ -217,10 +218,11 @@ class LoopCall:
         """Call the kernel of a loop; returns where it is said how it ended."""
         writer, written, body = self.writer, program.written, program.body
         assert written is not None
-        source = program.source_for(known_lengths(lengths))
+        known = {f"n{k}": n for k, n in known_lengths(lengths).items()}
         symbol = self.owner.steps.module.kernel(
-            source, written.signature, written.externals, written.functions
-        )
+            for_lengths(written.source, known), written.signature, written.externals,
+            written.functions,
+        )  # fmt: skip
         sizes, graph = program.graph.sizes, program.graph
         c, x = body.carries, body.carries + body.xs
         slots: list[tuple[str, str]] = []

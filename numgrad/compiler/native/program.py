@@ -19,7 +19,14 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from numgrad.codegen.c_entry import CArgument, EntryWriter, data_constant, load_entry, number_parts
+from numgrad.codegen.c_entry import (
+    CArgument,
+    EntryWriter,
+    adapter,
+    data_constant,
+    load_entry,
+    number_parts,
+)
 from numgrad.codegen.dtypes import INT64
 from numgrad.codegen.native import objects
 from numgrad.codegen.native.ir import Unsupported
@@ -142,7 +149,7 @@ class NativeProgram:
         """For each input of the graph its address, or the parts of a number."""
         texts = self._read_inputs(arrays, fixed)
         self.writer = EntryWriter(texts)
-        steps = NativeSteps(self._refused)
+        steps = NativeSteps(self._refused, lambda array: self._constant(array, True))
         self.module = steps.module
         relations = [] if fixed else self.sizes.relations()
         self.relations = [
@@ -283,11 +290,13 @@ class NativeProgram:
             text = re.sub(rf"{name}\b", f"inttoptr (i64 {lasting(array)} to ptr)", text)
         return load_entry(text, self.module.externals)
 
-    def modules(self, symbol: str) -> list[str]:
-        """LLVM's language of the entry, under a name, and of all that it calls."""
-        text = self._text().replace("@native(", f"@{symbol}(")
-        constants = [data_constant(name, array) for name, array in self.captured.items()]
-        return ["".join([text, *constants]), *objects.external_modules(self.module.externals)]
+    def modules(self, symbol: str, forms: Sequence[str] = ()) -> list[str]:
+        """LLVM's language of the entry, under a name, of all that it calls, and of adapters."""
+        parts = [self._text().replace("@native(", f"@{symbol}(")]
+        parts += [data_constant(name, array) for name, array in self.captured.items()]
+        for form in forms:
+            parts.append(adapter(form, self.arguments, f"{symbol}_{form}", f"@{symbol}"))
+        return ["\n".join(parts), *objects.external_modules(self.module.externals)]
 
     # -------------------------------------------------------------------------------- description
 

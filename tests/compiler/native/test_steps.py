@@ -90,7 +90,7 @@ LOOPS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     ),
     "products": (ng.value_and_grad(lambda a, b: np.sum(np.tanh(a @ b) @ a)), (S, S + 1)),
 }
-FIRST = ("gradient of while", "step that is no kernel", "gradient of cond", "nested")
+FIRST = ("gradient of while", "step that is no kernel", "gradient of cond")
 CASES = [(name, "free") for name in FIRST]
 CASES += [(n, s) for n in LOOPS for s in ("free", "fixed") if (n, s) not in CASES]
 
