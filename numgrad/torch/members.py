@@ -372,13 +372,13 @@ class TensorMembers:
         """Move the values to memory that processes made by ``fork`` share."""
         from numgrad.torch.multiprocessing import share_memory
 
-        return share_memory(self)
+        return share_memory(self)  # pyright: ignore
 
     def is_shared(self) -> bool:
         """Whether processes made by ``fork`` share the values."""
         from numgrad.torch.multiprocessing import is_shared
 
-        return is_shared(self)
+        return is_shared(self)  # pyright: ignore
 
     def to_sparse(self, *args: Any, **options: Any) -> Any:
         """Raise: Tensors are dense."""
