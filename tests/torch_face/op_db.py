@@ -30,8 +30,8 @@ RANDOM = {
     "empty_like", "new_empty", "new_empty_strided", "empty_strided", "empty_permuted",
     "nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d",
     "nn.functional.alpha_dropout", "nn.functional.feature_alpha_dropout", "nn.functional.rrelu",
-    "nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d",, "resize_as_",
-    "resize_",
+    "nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d",
+    "resize_", "resize_as_",
 }  # fmt: skip
 """Names whose numbers are random, or not set: shapes and dtypes are compared."""
 UP_TO_FACTORS = {"linalg.eig", "linalg.eigh", "svd_lowrank", "pca_lowrank"}
