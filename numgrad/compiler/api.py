@@ -387,6 +387,7 @@ class Jitted(Generic[P, R]):
             Arguments such as it will get: their dtypes, ranks and nesting count. Bools, strings and
             other arguments that are no arrays or numbers, and what the function captures, are
             constants.
+            Donated arrays are overwritten in place where the function writes to them.
         shapes
             ``"free"``: lengths are arguments, from 2 on, where the function or what it captures
             does not fix them; those that are 0 or 1 in the examples stay so. ``"fixed"``: they are
@@ -421,7 +422,7 @@ class Jitted(Generic[P, R]):
 
         if shapes not in ("fixed", "free"):
             raise NumgradValueError(f'native: shapes is "fixed" or "free", got {shapes!r}')
-        copied = Jitted(with_copied_results(self.__wrapped__), {**self._choices, "donate": ()})
+        copied = Jitted(with_copied_results(self.__wrapped__), self._choices)
         parameters = copied._parameters
         with no_grad():
             arguments = signature.Arguments.of(parameters, parameters.bind(examples, named))
