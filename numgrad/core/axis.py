@@ -21,6 +21,7 @@ from numgrad.codegen import threads
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.dtypes import FLOAT32, FLOAT64, check_dtype, kernel_dtype
 from numgrad.codegen.emitter import Emitter, price_ns
+from numgrad.codegen.memory import allocator
 from numgrad.codegen.symbols import AXIS, Reader, Symbol, in_order
 from numgrad.codegen.threads import serial_ns
 from numgrad.core.abstract import refuse_abstract
@@ -239,6 +240,7 @@ class AxisPlan(AxisCall, Plan):
         "columns",
         "counts",
         "dtype",
+        "empty",
         "entry",
         "floating",
         "functions",
@@ -294,6 +296,7 @@ class AxisPlan(AxisCall, Plan):
         reader = Reader()
         result = self._read(reader, {"x": self._input(reader)})
         self.dtype = kernel_dtype(result.dtype)
+        self.empty = allocator(self.shape, self.dtype)
         self.floating = self.dtype.kind in "fc"
         self.grad_mask = op.differentiable and self.differentiable(0)
         self.large = self.order is None and prod(self.counts) > LARGE
@@ -412,10 +415,10 @@ class AxisPlan(AxisCall, Plan):
 
     def compute(self, x: np.ndarray) -> np.ndarray:
         if self.op.keeps_shape and self.order is not None:
-            moved = np.empty([x.shape[a] for a in self.order], self.dtype)
+            moved = self.empty([x.shape[a] for a in self.order], self.dtype)
             out, result = moved, moved.transpose(self.inverse)
         else:
-            out = result = np.empty(self.shape, self.dtype)
+            out = result = self.empty(self.shape, self.dtype)
         if out.size:
             self.entry(self._arrange(x, True), *self.scalars, out.ravel(), *self.sizes)
         return result
