@@ -115,8 +115,8 @@ class CParameter:
     Attributes
     ----------
     role
-        ``"number"``; ``"array"``, whose elements are read; ``"length"``; ``"result"``, where
-        elements are written.
+        ``"number"``; ``"array"``, whose elements are read; ``"inout"``, a donated array that is
+        overwritten; ``"length"``; ``"result"``, where elements are written.
     rank
         Axes of the array behind the pointer; 0 for a number.
     """
@@ -127,14 +127,14 @@ class CParameter:
     @property
     def is_pointer(self) -> bool:
         """Whether it is an address."""
-        return self.role in ("array", "result")
+        return self.role in ("array", "inout", "result")
 
     def declarations(self) -> list[str]:
         """The parameters in C."""
         kind = c_type(self.dtype)
         if self.role == "array":
             return [f"const {kind} *{self.name}"]
-        if self.role == "result":
+        if self.is_pointer:
             return [f"{kind} *{self.name}"]
         if self.dtype.kind == "c":
             return [f"{kind} {self.name}_real", f"{kind} {self.name}_imag"]
@@ -158,6 +158,8 @@ class ExportedFunction:
         arguments and results.
     arguments
         The arguments of the C function.
+    overwritten
+        Names of those arrays that it overwrites, as the Python function does with donated ones.
     """
 
     type_error: type[Exception] = TypeError
@@ -175,6 +177,7 @@ class ExportedFunction:
             [Port(p["name"], p["path"], np.dtype(p["dtype"]), p["shape"]) for p in about[word]]
             for word in ("inputs", "outputs")
         )
+        self.overwritten = frozenset([a.name for a in self.arguments if a.role == "inout"])
 
     # ---------------------------------------------------------------------------------- signature
 
@@ -219,7 +222,9 @@ class ExportedFunction:
     def __repr__(self) -> str:
         lines = [f"native {self.name}, {self.declaration}"]
         for word, ports in (("takes", self.inputs), ("gives", self.outputs)):
-            lines += [f"  {word} {p.path}: {p.dtype} {p.extents}" for p in ports]
+            for p in ports:
+                does = "overwrites" if p.name in self.overwritten else word
+                lines.append(f"  {does} {p.path}: {p.dtype} {p.extents}")
         return "\n".join(lines)
 
     # --------------------------------------------------------------------------------------- calls
@@ -295,7 +300,14 @@ class ExportedFunction:
                     f"{self.name}: {port.path} is {seen}, of dtype {array.dtype} with "
                     f"{array.ndim} axes, in the examples of {port.dtype} with {rank}"
                 )
-            arrays.append(np.array(array, port.dtype, order="C", copy=None))
+            contiguous = np.array(array, port.dtype, order="C", copy=None)
+            if port.name in self.overwritten and not (
+                contiguous is leaf and contiguous.flags.writeable
+            ):
+                raise self.type_error(
+                    f"{self.name}: {port.path} is overwritten; give a contiguous array that may be"
+                )
+            arrays.append(contiguous)
         return arrays
 
     def lengths_of(self, arrays: Sequence[Any]) -> dict[str, int]:
@@ -327,7 +339,7 @@ class ExportedFunction:
                 passed.append(lengths[argument.name])
             elif argument.role == "result":
                 passed.append(next(made).ctypes.data)
-            elif argument.role == "array":
+            elif argument.is_pointer:
                 passed.append(next(given).ctypes.data)
             else:
                 value = next(given)[()]

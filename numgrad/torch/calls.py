@@ -153,7 +153,7 @@ def cast(value: Any, d: Any) -> Any:
 def named_tuple(name: str, fields: tuple[str, ...]) -> Any:
     """A class of named tuples, as ``torch.return_types`` has it."""
     kind = namedtuple(name, fields)
-    kind.__module__ = "torch.return_types"
+    kind.__module__ = "numgrad.torch.return_types"
     return kind
 
 
@@ -290,7 +290,7 @@ class Function:
     """A function of the module, which no class binds as a method."""
 
     __slots__ = ("__name__", "__qualname__", "row")
-    __module__ = "torch"
+    __module__ = "numgrad.torch"
 
     def __init__(self, row: TableRow) -> None:
         self.row, self.__name__ = row, row.name
@@ -496,6 +496,7 @@ def publish(space: str, public: dict[str, Any], rows: dict[str, TableRow]) -> No
             setattr(Tensor, name, method_of(function))
         if "inplace" in row.flags:
             setattr(Tensor, f"{name}_", inplace_of(row))
+            public[f"{name}_"] = vars(Tensor)[f"{name}_"]
 
 
 _all: dict[int, Any] = {}

@@ -85,6 +85,39 @@ def test_loaded_functions_have_the_bits_of_jit(names: list[str], tmp_path: Path)
         assert same(loaded[name](*arguments), fast(*arguments)), name
 
 
+SQUARE = RNG.normal(size=(6, 6)) + 6 * np.eye(6)
+KERNELS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "large_product": (lambda a, b: a @ b, (RNG.normal(size=(70, 80)), RNG.normal(size=(80, 66)))),
+    "order": (lambda x: (np.sort(x), np.argsort(x)), (X[0],)),
+    "spectrum": (lambda x: np.abs(np.fft.rfft(x)), (RNG.normal(size=12),)),
+    "system": (lambda a, b: np.linalg.solve(a, b), (SQUARE, RNG.normal(size=6))),
+    "factor": (lambda a: np.linalg.cholesky(a @ a.T), (SQUARE,)),
+    "loop": (
+        ng.value_and_grad(lambda x: ng.scan(lambda c, a: (np.sin(c) * a, c), 1.0, x)[0]),
+        (X[0],),
+    ),
+    "branch": (lambda x: ng.cond(x[0] > 0, lambda x: x.sum(), lambda x: x.prod(), x), (X[0],)),
+}
+
+
+@pytest.mark.slow(cases=0)
+@pytest.mark.parametrize("cpu", ["native", "generic"])
+def test_kernels_go_along(cpu: str, tmp_path: Path) -> None:
+    compiled = {name: ng.jit(f) for name, (f, _) in KERNELS.items()}
+    natives = {
+        name: fast.native(*KERNELS[name][1], shapes="fixed") for name, fast in compiled.items()
+    }
+    ng.export(natives, tmp_path / "model", cpu=cpu)
+    loaded = ng.load_native(tmp_path / "model")
+    for name, fast in compiled.items():
+        arguments = KERNELS[name][1]
+        ours = loaded[name](*arguments)
+        if cpu == "native" and name != "large_product":  # which has BLAS in the process
+            assert same(ours, natives[name](*arguments))
+        for a, b in zip(leaves(ours), leaves(fast(*arguments)), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-13)
+
+
 def test_one_function_is_loaded_by_itself(native: Any, tmp_path: Path) -> None:
     exported = ng.export(native, tmp_path / "model")
     assert {path.name for path in exported.files.values()} == {

@@ -106,6 +106,8 @@ class LoopProgram:
     lengths
         Those of axes, by number, if it is for these only: a step that factors matrices is a kernel
         where it is known how small they are.
+    any_length
+        Whether it is one kernel in any case, also if that takes longer for small matrices.
 
     Note [Direct calls]
     -------------------
@@ -115,8 +117,10 @@ class LoopProgram:
     very many steps and those that fail, is done in general.
     """
 
-    def __init__(self, body: LoopBody, lengths: dict[int, int] | None = None) -> None:
-        self.body, self.lengths = body, lengths
+    def __init__(
+        self, body: LoopBody, lengths: dict[int, int] | None = None, *, any_length: bool = False
+    ) -> None:
+        self.body, self.lengths, self.any_length = body, lengths, any_length
         self.opaque: list[TracedNode] = []
         self._warned = self.fails = self.depends = False
         graph = body.graph
@@ -137,7 +141,9 @@ class LoopProgram:
             self.step = compile_graph(with_lengths(extracted, body.axes))
 
     def _written(self) -> LoopKernel | None:
-        expansion = Expansion(self.graph, inline=True, lengths=self.lengths)
+        expansion = Expansion(
+            self.graph, inline=True, lengths=self.lengths, any_length=self.any_length
+        )
         results = stored_as([expansion.of[v] for v in self.graph.outputs])
         if expansion.opaque:
             self.opaque = expansion.opaque
