@@ -317,7 +317,8 @@ class TensorMembers:
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         x = self._tensor
-        return _rebuilt, (type(self), x.numpy(force=True), x.requires_grad, vars(self).copy())
+        kind = _KINDS.get(type(self), type(self))
+        return _rebuilt, (kind, x.numpy(force=True), x.requires_grad, vars(self).copy())
 
     def type(self, dtype: Any = None, non_blocking: bool = False, **_: Any) -> Any:
         """The name of its class of Tensors, or the Tensor in a dtype."""
@@ -575,8 +576,13 @@ def _cast(x: Any, d: np.dtype[Any]) -> Any:
     return OPS["astype"](x, dtype=d)
 
 
+_KINDS: dict[Any, str] = {Tensor: "Tensor", Parameter: "Parameter"}
+"""Classes that pickles name, whose modules are called as PyTorch's."""
+
+
 def _rebuilt(kind: Any, array: np.ndarray, requires_grad: bool, attributes: dict[str, Any]) -> Any:
     """The Tensor of a pickle."""
+    kind = next((cls for cls, name in _KINDS.items() if name == kind), kind)
     x = object.__new__(kind)
     is_parameter = issubclass(kind, Parameter)
     x._tensor = (
