@@ -43,6 +43,7 @@ for _name in (
     "table_products",
     "linalg",
     "signal",
+    "table_layers",
 ):
     _import_module(f"numgrad.torch.{_name}")
 _members.install()
@@ -74,15 +75,18 @@ _namespace(
     globals(),
     _HOMES,
     late={
-        "numgrad.torch": "autograd cuda fft func linalg masked multiprocessing nn optim random "
-        "signal special utils",
+        "numgrad.torch": "__future__ autograd cuda fft func linalg masked multiprocessing nn "
+        "optim random serialization signal special utils",
         "numgrad.torch.autograd.variable": "is_inference",
         "numgrad.torch.func": "vmap",
+        "numgrad.torch.serialization": "load save",
     },
 )
 globals().update({_name: _d for _name, _d in {**_DTYPES, **_ALIASES}.items()})
 for _d in _members.TENSOR_CLASSES:
     globals()[_d.__name__] = _d
+for _name in ("detach", "detach_", "fill_", "resize_as_", "resize_", "zero_"):
+    globals()[_name] = vars(_members.Tensor)[_name]
 newaxis = None
 __version__ = f"2.13.0+numgrad{_ng.__version__}"
 _load = globals()["__getattr__"]

@@ -55,8 +55,8 @@ class TableRow:
     ----------
     space, name, function
         The module, the name; what it is, a function of numgrad's Tensors.
-    signature
-        Parameters, as written.
+    body
+        The expression, as written.
     kind, operands
         How which parameters are promoted.
     op
@@ -73,11 +73,11 @@ class TableRow:
 
     def __init__(
         self, space: str, name: str, function: Any, section: Section, op: Any = None,
-        fields: Sequence[str] = (), signature: str = "",
+        fields: Sequence[str] = (), body: str = "",
     ) -> None:  # fmt: skip
         self.space, self.name, self.function, self.op = space, name, function, op
         self.kind, self.sizes, self.flags = section.kind, section.sizes, section.flags
-        self.signature = signature
+        self.body = body
         code = function.__code__
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         self.parameters = frozenset(names)
@@ -153,7 +153,7 @@ def cast(value: Any, d: Any) -> Any:
 def named_tuple(name: str, fields: tuple[str, ...]) -> Any:
     """A class of named tuples, as ``torch.return_types`` has it."""
     kind = namedtuple(name, fields)
-    kind.__module__ = "torch.return_types"
+    kind.__module__ = "numgrad.torch.return_types"
     return kind
 
 
@@ -200,7 +200,15 @@ def table(space: str, scope: dict[str, Any], text: str) -> dict[str, TableRow]:
                 operation = OPS[op or name]
                 signature = ", ".join(("input", "other", "third")[: len(operation.inputs)])
                 function = eval(f"lambda {signature}: op({signature})", {"op": operation})
-                rows[name] = _row(space, name, function, section, operation, (), signature)
+                rows[name] = _row(
+                    space,
+                    name,
+                    function,
+                    section,
+                    operation,
+                    (),
+                    f"ng.{operation.name}({signature})",
+                )
         else:
             match = _ROW.fullmatch(re.sub(r"\n\s+", " ", line))
             assert match is not None, line
@@ -210,7 +218,7 @@ def table(space: str, scope: dict[str, Any], text: str) -> dict[str, TableRow]:
                 first, body = body.split(" == ", 1)
                 op = OPS[first]
             function = eval(f"lambda {signature}: ({body})", scope)
-            rows[name] = _row(space, name, function, section, op, (fields or "").split(), signature)
+            rows[name] = _row(space, name, function, section, op, (fields or "").split(), body)
     return rows
 
 
@@ -290,7 +298,7 @@ class Function:
     """A function of the module, which no class binds as a method."""
 
     __slots__ = ("__name__", "__qualname__", "row")
-    __module__ = "torch"
+    __module__ = "numgrad.torch"
 
     def __init__(self, row: TableRow) -> None:
         self.row, self.__name__ = row, row.name
@@ -496,6 +504,7 @@ def publish(space: str, public: dict[str, Any], rows: dict[str, TableRow]) -> No
             setattr(Tensor, name, method_of(function))
         if "inplace" in row.flags:
             setattr(Tensor, f"{name}_", inplace_of(row))
+            public[f"{name}_"] = vars(Tensor)[f"{name}_"]
 
 
 _all: dict[int, Any] = {}

@@ -30,6 +30,11 @@ TEXTS = (
 )
 """Modules that are read from the checkout."""
 
+OTHERS = ("backends", "distributed", "fx", "jit", "library", "nested", "onnx", "ops", "package",
+          "quantization", "sparse", "testing", "utils._", "utils.cpp_extension",
+          "utils.flop_counter", "utils.hooks")  # fmt: skip
+"""Modules of which no library but PyTorch has a like."""
+
 FALSE = ("TEST_", "IS_", "PLATFORM_", "SM", "PYTORCH_", "NO_", "HAS_")
 """Beginnings of names of flags that are off."""
 
@@ -148,7 +153,11 @@ class Checkout(MetaPathFinder, Loader):
         self.folder, self.given = folder, given
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
-        if fullname.partition(".")[0] in ("torch", "functorch", "expecttest", "torchvision"):
+        first, _, rest = fullname.partition(".")
+        internal = rest.startswith("_") and not rest.startswith("__future__")
+        if first in ("functorch", "expecttest", "torchvision") or (
+            first == "torch" and (fullname in TEXTS or internal or rest.startswith(OTHERS))
+        ):
             return ModuleSpec(fullname, self, is_package=True)
         return None
 

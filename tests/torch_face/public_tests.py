@@ -114,6 +114,7 @@ def run_file(checkout: Path, file: str, library: str, pattern: str) -> dict[str,
                 if _is_internal(case):
                     results._keep(test, "internal", _is_internal(case))
                     continue
+                _forget_hooks(torch)
                 with _quiet(), warnings.catch_warnings():
                     warnings.simplefilter("always")
                     unittest.TestSuite([test]).run(results)
@@ -122,6 +123,14 @@ def run_file(checkout: Path, file: str, library: str, pattern: str) -> dict[str,
         if name.startswith("Test") and "No module named" not in reason:
             results.rows[f"{name}.*"] = ("failed", f"the class was not defined: {reason}")
     return results.rows
+
+
+def _forget_hooks(library: Any) -> None:
+    """Forget hooks of all modules: a test that failed could not, and tests set private tables."""
+    if library.__name__ != "torch":
+        everywhere = importlib.import_module("numgrad.torch.nn.module").hooks.GLOBAL
+        for table in ("forward_pre", "forward", "backward_pre", "backward"):
+            getattr(everywhere, table).clear()
 
 
 def _is_internal(case: Any) -> str:

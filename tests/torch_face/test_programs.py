@@ -40,7 +40,7 @@ PROGRAMS = _module("__main__").programs()
 
 
 def _marked(names):
-    lacking = ("checkpoint_files", "policy_gradient")
+    lacking = ("policy_gradient",)
     return [pytest.param(n, marks=LACKING) if n in lacking else n for n in names]
 
 
