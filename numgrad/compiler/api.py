@@ -405,8 +405,8 @@ class Jitted(Generic[P, R]):
         ------
         NumgradNotImplementedError
             If something in it has no kernel: eigenvalues and other decompositions of LAPACK, some
-            special functions, random numbers, calls of Python functions; the error names the
-            operation and the line.
+            special functions, generators of random numbers (`ng.random.normal_at` takes a seed),
+            calls of Python functions; the error names the operation and the line.
 
         Examples
         --------
