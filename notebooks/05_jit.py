@@ -197,6 +197,67 @@ print(
 )
 
 # %% [markdown]
+# ## Gradients in a loop of Numba
+#
+# `.native(*examples)` gives the function as machine code without Python around it, with loops and
+# branches (`ng.scan`, `while_loop`, `cond`), sorts, transforms, systems of equations and functions
+# of `ng.kernel` in it. `.njit` is what Numba calls. Here Hamiltonian Monte Carlo makes leapfrog steps
+# (Neal, *MCMC using Hamiltonian dynamics*, 2011) on the posterior of a logistic regression.
+
+# %%
+import numba
+
+rows = rng.normal(size=(200, 3))
+labels = (rows @ [1.0, -2.0, 0.5] + rng.logistic(size=200) > 0) * 1.0
+
+
+def minus_log_density(w):
+    """Logistic regression with a standard normal prior."""
+    z = rows @ w
+    return np.sum(np.logaddexp(0, z) - labels * z) + np.sum(w * w) / 2
+
+
+native = ng.jit(ng.value_and_grad(minus_log_density)).native(np.zeros(3), shapes="fixed")
+print(native)
+energy_and_force = native.njit
+
+
+@numba.njit
+def sample(draws, steps, size):
+    np.random.seed(0)
+    x, out, accepted = np.zeros(3), np.empty((draws, 3)), 0
+    u, slope = energy_and_force(x)
+    for k in range(draws):
+        p = np.random.normal(0, 1, 3)
+        before, y, v, g = u + np.sum(p * p) / 2, x.copy(), u, slope
+        for _ in range(steps):
+            p = p - size / 2 * g
+            y = y + size * p
+            v, g = energy_and_force(y)
+            p = p - size / 2 * g
+        if np.log(np.random.random()) < before - v - np.sum(p * p) / 2:
+            x, u, slope, accepted = y, v, g, accepted + 1
+        out[k] = x
+    return out, accepted / draws
+
+
+sample(10, 10, 0.1)
+start = time.perf_counter()
+draws, accepted = sample(5000, 10, 0.1)
+seconds = time.perf_counter() - start
+print(f"{50_000 / seconds:,.0f} leapfrog steps a second, {accepted:.0%} accepted")
+print("means", draws.mean(0).round(2), "deviations", draws.std(0).round(2))
+
+# %% [markdown]
+# What has no kernel of ours, such as eigenvalues, is refused with its name and line.
+
+# %%
+try:
+    ng.jit(lambda a: np.linalg.eigvalsh(a)).native(np.eye(3))
+except ng.NumgradNotImplementedError as error:
+    print(error)
+
+# %% [markdown]
 # ## The rules
 #
 # - **In and out**: ndarrays, Tensors, numbers, and tuples, lists and dicts of them. With a Tensor that
@@ -211,8 +272,14 @@ print(
 # - **Compiled for** nesting, dtypes, numbers of axes, which lengths are 0 or 1, values of
 #   `static_argnums`; and for a branch or loop on a length the way that it went. Anything else in a
 #   call is read at run time. `dynamic=False` compiles for each shape.
+# - **Loops of Python** are unrolled: their operations are compiled one by one, a thousand iterations
+#   take long. Compile what one iteration calls, or write the loop as `ng.scan` or `ng.kernel`:
+#   [the last section on loops](06_loops.py) has a script in all these ways.
 # - **Not possible**: a Python branch on a *value* (`np.where` is), `float(t)`, `t.numpy()`, results
 #   whose shape depends on values. The error names your line and the way out.
+# - **Loops of Python are unrolled**: each step becomes operations of its own, so a simulation of
+#   thousands of steps compiles long and gains little (a warning says so). Write it with `ng.scan` or
+#   `ng.fori_loop` (notebook 06), or loops over elements as an `ng.kernel` (notebook 13).
 # - **Bits**: elementwise code gives those of eager code, sums differ within their rounding error, and
 #   loops give the same for any number of threads. `contract=True` lets a product and a sum become one
 #   instruction, which rounds once.

@@ -382,3 +382,92 @@ for p, state in zip(several, together, strict=True):
         s = s + h / 6 * (k1 + 2 * k2 + 2 * k3 + slope(s + h * k3, p))
     np.testing.assert_allclose(state, s, rtol=1e-11)
 print(together)
+
+# %% [markdown]
+# ## A script that has loops, in four ways
+#
+# Three bodies again, as a script has them: a loop over time that calls a double loop over bodies. As it
+# stands each of its many small operations is recorded. What to change first is in the table below.
+
+# %%
+places = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.8]])
+speeds = np.array([[0.0, -0.2], [0.0, 0.9], [-0.7, 0.0]])
+
+
+def pulls(q, m):
+    """Accelerations."""
+    a = ng.zeros_like(q)  # np.zeros_like(q) would be an ndarray, which takes no gradients
+    for i in range(3):
+        for j in range(3):
+            if i != j:
+                d = q[j] - q[i]
+                a[i] += m[j] * d / (d @ d + 1e-3) ** 1.5
+    return a
+
+
+def spread(m, pulls, q=places, v=speeds, h=0.01, steps=200):
+    """Squares of distances along the path."""
+    total, a = 0.0, pulls(q, m)
+    for _ in range(steps):
+        v = v + h / 2 * a
+        q = q + h * v
+        a = pulls(q, m)
+        v = v + h / 2 * a
+        total = total + np.sum(q**2)
+    return total
+
+
+def as_scan(m, q=places, v=speeds, h=0.01, steps=200):
+    """The loop over time as ng.scan."""
+
+    def step(carry, _):
+        q, v, a = carry
+        v = v + h / 2 * a
+        q = q + h * v
+        a = pulls(q, m)
+        return (q, v + h / 2 * a, a), np.sum(q**2)
+
+    return np.sum(ng.scan(step, (q, v, pulls(q, m)), length=steps)[1])
+
+
+@ng.kernel
+def as_kernel(m, q, v, h=0.01, steps=200):
+    """Both loops as they are, compiled; arrays of NumPy's are made inside."""
+    total, a = 0.0, np.zeros_like(q)
+    for k in range(steps + 1):
+        if k > 0:
+            v = v + h / 2 * a
+            q = q + h * v
+        a = np.zeros_like(q)
+        for i in range(len(m)):
+            for j in range(len(m)):
+                if i != j:
+                    d = q[j] - q[i]
+                    a[i] += m[j] * d / (d @ d + 1e-3) ** 1.5
+        if k > 0:
+            v = v + h / 2 * a
+            total += np.sum(q**2)
+    return total
+
+
+compiled_pulls = ng.jit(pulls)
+ways = {
+    "as it is": ng.value_and_grad(lambda m: spread(m, pulls)),
+    "ng.jit on what an iteration calls": ng.value_and_grad(lambda m: spread(m, compiled_pulls)),
+    "ng.kernel": ng.value_and_grad(lambda m: as_kernel(m, places, speeds)),
+    "ng.scan under ng.jit": ng.jit(ng.value_and_grad(as_scan)),
+}
+masses = np.array([0.9, 0.5, 0.4])
+results = {}
+for name, way in ways.items():
+    results[name] = way(masses)  # compiles
+    begin = time.perf_counter()
+    for _ in range(3):
+        way(masses)
+    print(f"{name:36s}{(time.perf_counter() - begin) / 3 * 1e3:10.2f} ms")
+for value, gradient in results.values():
+    np.testing.assert_allclose(value, results["as it is"][0], rtol=1e-10)
+    np.testing.assert_allclose(gradient, results["as it is"][1], rtol=1e-8)
+push = 1e-5 * np.array([1.0, -2.0, 0.5])
+difference = (as_scan(masses + push) - as_scan(masses - push)) / 2
+np.testing.assert_allclose(difference, gradient @ push, rtol=1e-5)

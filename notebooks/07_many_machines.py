@@ -47,7 +47,7 @@ def launch(ranks, program):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     if done.returncode:
-        print(done.stderr[-3000:])
+        print(f"{program} on {ranks} ranks did not run:", done.stderr.strip().rpartition("\n")[2])
     print(done.stdout, end="")
     return done.stdout
 

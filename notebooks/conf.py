@@ -46,6 +46,7 @@ autodoc_member_order = "bysource"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
+napoleon_use_param = False  # which would repeat what several parameters share
 napoleon_custom_sections = ["Gradient"]
 copybutton_exclude = ".linenos, .gp, .go"
 

@@ -40,8 +40,14 @@ define private i64 @quotient(i64 %a, i64 %b) #0 {
   ret i64 %floor
 }
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare ptr @malloc(i64)
 declare void @free(ptr)
+define private void @release(ptr %place) #0 {
+  %memory = load ptr, ptr %place
+  call void @free(ptr %memory)
+  ret void
+}
 """
 
 
@@ -100,6 +106,7 @@ class EntryWriter:
         self.lines: list[str] = []
         self._variables: list[str] = []
         self._checks: list[str] = []
+        self._blocks: list[str] = []
         self._places: list[tuple[str, Length, int]] = []
         self._names = itertools.count()
 
@@ -183,6 +190,33 @@ class EntryWriter:
         self._places.append((name, size, itemsize))
         return name
 
+    def allocate(self, count: str) -> str:
+        """Memory of so many bytes, known where it is made."""
+        place = self.variable("ptr")
+        self._variables.append(f"  store ptr null, ptr {place}")
+        self._blocks.append(f"  call void @release(ptr {place})\n")
+        memory = self.let(f"call ptr @malloc(i64 {self.let(f'add i64 {count}, 1')})")
+        self.put(f"store ptr {memory}, ptr {place}")
+        self.leave_unless(self.let(f"icmp ne ptr {memory}, null"), "2")
+        return memory
+
+    def each(self, count: str) -> tuple[str, str]:
+        """Begin a loop, until ``end`` of what is returned: its index, and the label behind it."""
+        place, head, step, out = self.variable("i64"), *map(self.label, ("head", "step", "out"))
+        self.put(f"store i64 -1, ptr {place}")
+        self.begin(head)
+        index = self.let(f"add i64 {self.let(f'load i64, ptr {place}')}, 1")
+        self.put(f"store i64 {index}, ptr {place}")
+        self.put(f"br i1 {self.let(f'icmp slt i64 {index}, {count}')}, label %{step}, label %{out}")
+        self.open(step)
+        return index, f"{head} {out}"
+
+    def end(self, loop: str) -> None:
+        """End a loop."""
+        head, out = loop.split()
+        self.put(f"br label %{head}")
+        self.open(out)
+
     def _workspace(self) -> tuple[list[str], str]:
         """Lines that make the workspace, and the one that gives it back."""
         if not self._places:
@@ -264,6 +298,7 @@ class EntryWriter:
         """The function as a whole."""
         given = ", ".join([" ".join(parameter) for parameter in parameters])
         memory, end = self._workspace()
+        end += "".join(self._blocks)
         body = "\n".join([*self.lines, "  @LEAVE@ 0"]).replace("  @LEAVE@", f"{end}  ret i32")
         head = f"define {linkage}i32 @{name}({given}) #0 {{"
         return "\n".join([head, "_entry:", *self._variables, *self._checks, *memory, body, "}", ""])
@@ -338,29 +373,79 @@ def load_entry(text: str, externals: Iterable[str] = ()) -> int:
     return machine.load(payload)["native"]
 
 
-def adapter(
-    address: int,
-    arguments: Sequence[CArgument],
-    given: Sequence[str],
-    head: str,
-    end: Sequence[str],
-) -> str:
-    """The text of a function that calls an entry.
+_NAN = "0x7FF8000000000000"
+_ADAPTERS = {
+    "one": ("double", "double %_t0, ptr %_data"),
+    "several": ("double", "i32 %_count, ptr %_t, ptr %_data"),
+    "filter": ("i32", "ptr %_window, i64 %_size, ptr %_result, ptr %_data"),
+}
+"""What a callback returns and takes: Note [Callbacks] in ``compiler.native.callbacks``."""
 
-    ``given`` are lines that make the values ``%<name>`` of arguments, ``head`` is the declaration
-    and ``end`` what follows, where ``%_ok`` tells whether the call went well.
+
+def adapter(form: str, arguments: Sequence[CArgument], name: str, entry: str) -> str:
+    """The text of a function, a callback, that calls an entry.
+
+    ``entry`` is its address or name. Where the status is not 0 the value is NaN.
     """
-    values = [" ".join(p) for argument in arguments for p in argument.parameters()]
-    return "\n".join(
-        [
-            head,
-            "_entry:",
-            *given,
-            f"  %_function = inttoptr i64 {address} to ptr",
-            f"  %_status = call i32 %_function({', '.join(values)})",
-            "  %_ok = icmp eq i32 %_status, 0",
-            *end,
-            "}",
-            "",
+    result, parameters = _ADAPTERS[form]
+    lines = [f"define {result} @{name}({parameters}) #0 {{", "_entry:"]
+    lines += ["  %_value = alloca double", "  %_given = load i64, ptr %_data"]
+    if form == "one":
+        lines += [
+            "  %_t = alloca double",
+            "  store double %_t0, ptr %_t",
+            "  %_size = add i64 1, 0",
         ]
-    )
+    elif form == "several":
+        lines.append("  %_size = sext i32 %_count to i64")
+    failed = "ret i32 0" if form == "filter" else f"ret double {_NAN}"
+    lines += [
+        "  %_same = icmp eq i64 %_size, %_given",
+        "  %_any = icmp eq i64 %_given, -1",
+        "  %_fits = or i1 %_same, %_any",
+        "  br i1 %_fits, label %_go, label %_leave",
+        "_leave:",
+        f"  {failed}",
+        "_go:",
+    ]
+    values, number = [], 0
+    leading = form != "filter"
+    slots = itertools.count(1)
+    for argument in arguments:
+        if argument.role == "result":
+            values.append("ptr %_value")
+            continue
+        leading = leading and argument.role == "number" and argument.dtype == np.float64
+        for kind, value in argument.parameters():
+            place = f"%_s{next(slots)}"
+            lines.append(f"  {place} = getelementptr inbounds i64, ptr %_data, i64 {place[3:]}")
+            if leading:  # one of the numbers that are given, perhaps
+                lines += [
+                    f"  %_n{number} = icmp slt i64 {number}, %_size",
+                    f"  %_t{number}_at = getelementptr double, ptr %_t, i64 {number}",
+                    f"  %_p{number} = select i1 %_n{number}, ptr %_t{number}_at, ptr {place}",
+                ]
+                place, number = f"%_p{number}", number + 1
+            lines.append(f"  {value} = load {kind}, ptr {place}")
+            values.append(f"{kind} {value}")
+    if form == "filter":  # its first input, whose length follows if that is an argument
+        values[0] = "ptr %_window"
+        if arguments[1].role == "length":
+            values[1] = "i64 %_size"
+    lines += [
+        f"  %_status = call i32 {entry}({', '.join(values)})",
+        "  %_ok = icmp eq i32 %_status, 0",
+        "  %_made = load double, ptr %_value",
+    ]
+    if form == "filter":
+        lines += [
+            "  store double %_made, ptr %_result",
+            "  %_out = zext i1 %_ok to i32",
+            "  ret i32 %_out",
+        ]
+    else:
+        lines += [
+            f"  %_out = select i1 %_ok, double %_made, double {_NAN}",
+            "  ret double %_out",
+        ]
+    return "\n".join([*lines, "}", ""])

@@ -11,9 +11,7 @@ arguments.
 from __future__ import annotations
 
 import ctypes
-import json
 import os
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +28,10 @@ MESSAGES = {
 }
 """Messages of statuses other than 0."""
 _C_TYPES = {"float64": "double", "float32": "float", "complex128": "double", "complex64": "float"}
-_TERM = re.compile(r"\s*(//|[-+*%()]|\d+|\w+)")
+_SIGNS = {
+    "+": int.__add__, "-": int.__sub__, "*": int.__mul__, "//": int.__floordiv__,
+    "%": int.__mod__, "==": int.__eq__, "!=": int.__ne__, "<": int.__lt__, ">=": int.__ge__,
+}  # fmt: skip
 
 
 def c_type(dtype: np.dtype) -> str:
@@ -45,7 +46,9 @@ def length_of(text: str, lengths: Mapping[str, int]) -> int:
         return int(text)
     if text in lengths:
         return lengths[text]
-    tokens = [*_TERM.findall(text), ""]
+    import re  # few lengths are no names
+
+    tokens = [*re.findall(r"\s*(//|[-+*%()]|\d+|\w+)", text), ""]
     place = 0
 
     def take() -> str:
@@ -66,17 +69,13 @@ def length_of(text: str, lengths: Mapping[str, int]) -> int:
     def product() -> int:
         value = factor()
         while tokens[place] in ("*", "//", "%"):
-            sign, other = take(), factor()
-            value = (
-                value * other if sign == "*" else value // other if sign == "//" else value % other
-            )
+            value = _SIGNS[take()](value, factor())
         return value
 
     def total() -> int:
         value = product()
         while tokens[place] in ("+", "-"):
-            sign, other = take(), product()
-            value = value + other if sign == "+" else value - other
+            value = _SIGNS[take()](value, product())
         return value
 
     return total()
@@ -116,8 +115,8 @@ class CParameter:
     Attributes
     ----------
     role
-        ``"number"``; ``"array"``, whose elements are read; ``"length"``; ``"result"``, where
-        elements are written.
+        ``"number"``; ``"array"``, whose elements are read; ``"inout"``, a donated array that is
+        overwritten; ``"length"``; ``"result"``, where elements are written.
     rank
         Axes of the array behind the pointer; 0 for a number.
     """
@@ -128,26 +127,18 @@ class CParameter:
     @property
     def is_pointer(self) -> bool:
         """Whether it is an address."""
-        return self.role in ("array", "result")
+        return self.role in ("array", "inout", "result")
 
     def declarations(self) -> list[str]:
         """The parameters in C."""
         kind = c_type(self.dtype)
         if self.role == "array":
             return [f"const {kind} *{self.name}"]
-        if self.role == "result":
+        if self.is_pointer:
             return [f"{kind} *{self.name}"]
         if self.dtype.kind == "c":
             return [f"{kind} {self.name}_real", f"{kind} {self.name}_imag"]
         return [f"{kind} {self.name}"]
-
-
-_HOLDS = {
-    "==": int.__eq__,
-    "!=": int.__ne__,
-    "<": int.__lt__,
-    ">=": int.__ge__,
-}
 
 
 class ExportedFunction:
@@ -167,6 +158,8 @@ class ExportedFunction:
         arguments and results.
     arguments
         The arguments of the C function.
+    overwritten
+        Names of those arrays that it overwrites, as the Python function does with donated ones.
     """
 
     type_error: type[Exception] = TypeError
@@ -174,7 +167,7 @@ class ExportedFunction:
     run_time_error: type[Exception] = RuntimeError
 
     def __init__(self, about: Mapping[str, Any], address: int, owner: Any = None) -> None:
-        self.about, self.address, self._owner = about, address, owner
+        self.about, self.address, self.owner = about, address, owner
         self.name: str = about["name"]
         self.arguments = [
             CParameter(a["name"], np.dtype(a["dtype"]), a["role"], a["rank"])
@@ -184,6 +177,7 @@ class ExportedFunction:
             [Port(p["name"], p["path"], np.dtype(p["dtype"]), p["shape"]) for p in about[word]]
             for word in ("inputs", "outputs")
         )
+        self.overwritten = frozenset([a.name for a in self.arguments if a.role == "inout"])
 
     # ---------------------------------------------------------------------------------- signature
 
@@ -228,7 +222,9 @@ class ExportedFunction:
     def __repr__(self) -> str:
         lines = [f"native {self.name}, {self.declaration}"]
         for word, ports in (("takes", self.inputs), ("gives", self.outputs)):
-            lines += [f"  {word} {p.path}: {p.dtype} {p.extents}" for p in ports]
+            for p in ports:
+                does = "overwrites" if p.name in self.overwritten else word
+                lines.append(f"  {does} {p.path}: {p.dtype} {p.extents}")
         return "\n".join(lines)
 
     # --------------------------------------------------------------------------------------- calls
@@ -304,7 +300,14 @@ class ExportedFunction:
                     f"{self.name}: {port.path} is {seen}, of dtype {array.dtype} with "
                     f"{array.ndim} axes, in the examples of {port.dtype} with {rank}"
                 )
-            arrays.append(np.array(array, port.dtype, order="C", copy=None))
+            contiguous = np.array(array, port.dtype, order="C", copy=None)
+            if port.name in self.overwritten and not (
+                contiguous is leaf and contiguous.flags.writeable
+            ):
+                raise self.type_error(
+                    f"{self.name}: {port.path} is overwritten; give a contiguous array that may be"
+                )
+            arrays.append(contiguous)
         return arrays
 
     def lengths_of(self, arrays: Sequence[Any]) -> dict[str, int]:
@@ -319,7 +322,7 @@ class ExportedFunction:
                 )
         for left, sign, right in self.about["relations"]:
             a, b = length_of(left, lengths), length_of(right, lengths)
-            if not _HOLDS[sign](a, b):
+            if not _SIGNS[sign](a, b):
                 raise self.value_error(
                     f"{self.name}: {MESSAGES[1]}; a length of {a} is not {sign} {b}"
                 )
@@ -336,7 +339,7 @@ class ExportedFunction:
                 passed.append(lengths[argument.name])
             elif argument.role == "result":
                 passed.append(next(made).ctypes.data)
-            elif argument.role == "array":
+            elif argument.is_pointer:
                 passed.append(next(given).ctypes.data)
             else:
                 value = next(given)[()]
@@ -366,31 +369,23 @@ def _rebuilt(nesting: Any, leaves: Any) -> Any:
 
 def _ctype(dtype: np.dtype) -> Any:
     """The type of a number, or of one part of a complex one, for ctypes."""
-    if dtype.kind == "c":
-        dtype = np.dtype(f"f{dtype.itemsize // 2}")
-    return ctypes.c_uint8 if dtype.kind == "b" else np.ctypeslib.as_ctypes_type(dtype)
+    name = {"double": "double", "float": "float"}.get(c_type(dtype)) or c_type(dtype)[:-2]
+    return getattr(ctypes, f"c_{name}")
 
 
-def load(path: str | os.PathLike[str], kind: type[ExportedFunction] = ExportedFunction) -> Any:
-    """The functions of a library: the one in it, or a dictionary of several."""
-    path = os.path.abspath(os.fspath(path))
-    path = path if path.endswith(".json") else path + ".json"
-    with open(path, encoding="utf-8") as file:
-        about = json.load(file)
-    if about.get("format") != FORMAT:
-        raise kind.value_error(
-            f"load_native: {path} has format {about.get('format')}, this reads {FORMAT}; export "
-            "it again"
-        )
+def loaded(
+    about: Mapping[str, Any], folder: str, kind: type[ExportedFunction] = ExportedFunction
+) -> dict[str, Any]:
+    """The functions of a library with that description, which lies in a folder."""
     name = about["library"]
     if name is None:
         raise kind.value_error(
-            f"load_native: {path} describes no library for this system, only an object for a linker"
+            f"load_native: {about['name']} has no library for this system, only an object for a "
+            "linker"
         )
-    library = ctypes.CDLL(os.path.join(os.path.dirname(path), name))
+    library = ctypes.CDLL(os.path.join(folder, name))
     functions = {}
     for name, described in about["functions"].items():
         address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-        assert address is not None
-        functions[name] = kind(described, address, library)
-    return functions if about["several"] else next(iter(functions.values()))
+        functions[name] = kind(described, address or 0, library)
+    return functions

@@ -21,6 +21,13 @@ class Meta:
         return len(self.shape)
 
 
+@dataclass(slots=True, unsafe_hash=True)
+class KnownInteger(Meta):
+    """An integer that is known while a function is traced: a number, or the length of an array."""
+
+    value: Any
+
+
 DECLARED, DERIVED, REFUSED = "declared", "derived", "refused"
 
 

@@ -137,9 +137,16 @@ class KernelDerivative(Primitive):
         return own, more
 
     def results_of(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[tuple, tuple]:
-        own, more = self._parted(args, params)
+        own, _ = self._parted(args, params)
         self.kernel.check_overlaps(own)
-        return tuple(self.computed(self.kernel.program(own), plain(own), more, params)), ()
+        return tuple(self.computed_by(self.kernel.program(own), args, params)), ()
+
+    def computed_by(
+        self, program: DerivativeProgram, args: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        """The results by a program."""
+        own, more = self._parted(args, params)
+        return self.computed(program, plain(own), more, params)
 
     def _shapes(self, *metas: Any, **params: Any) -> Any:
         own = metas[: self.kernel.count]
@@ -345,21 +352,31 @@ class SweepOfKernel(Primitive):
         return _find_sweep, (self.kernel, self.word)
 
     def results_of(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[tuple, tuple]:
-        kernel, count = self.kernel, self.kernel.count
-        program, wanted = kernel.program(args[:count]), params["wanted"]
+        own = args[: self.kernel.count]
+        if self.word == "backward":
+            args = [a.item() if a.dtype == object else a for a in args]
+            return tuple(self.computed_by(self.kernel.program(own), args, params)), ()
+        self.kernel.check_overlaps(args)
+        *outputs, forward = self.computed_by(self.kernel.program(own), args, params)
+        box = np.empty((), object)
+        box[()] = forward
+        return (*outputs, box), ()
+
+    def computed_by(
+        self, program: DerivativeProgram, args: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        """The results by a program, of which the state is as it is."""
+        kernel, count, wanted = self.kernel, self.kernel.count, params["wanted"]
         own = plain(args[:count])
         if self.word == "forward":
-            kernel.check_overlaps(args)
             names = tuple([program.names[k] for k in wanted])
             outputs, forward = program.forward_sweep(own, names, asked=params["asked"])
-            box = np.empty((), object)
-            box[()] = forward
-            return (*outputs, box), ()
+            return [*outputs, forward]
         which = params["which"]
         begin = len(args) - len(which)
         outputs, seeds = args[count : begin - 1], at(which, args[begin:], kernel.output_count)
-        gradients = program.backward_sweep(own, outputs or None, args[begin - 1].item(), seeds)
-        return tuple([gradients[k] for k in wanted]), ()
+        gradients = program.backward_sweep(own, outputs or None, args[begin - 1], seeds)
+        return [gradients[k] for k in wanted]
 
 
 def _forward_form(*inputs: Any, wanted: Any, asked: Any) -> Any: ...
@@ -394,9 +411,16 @@ def at(places: Sequence[int], values: Sequence[Any], count: int) -> list[Any]:
     return out
 
 
-def plain(arrays: Sequence[np.ndarray]) -> list[Any]:
-    """Contiguous arrays, and numbers for those without axes."""
-    return [np.ascontiguousarray(a) if a.ndim else a.item() for a in arrays]
+def plain(arrays: Sequence[Any]) -> list[Any]:
+    """Contiguous arrays, as others than NumPy's are, and numbers for those without axes."""
+    return [
+        np.ascontiguousarray(a)
+        if a.ndim and isinstance(a, np.ndarray)
+        else a
+        if a.ndim
+        else a.item()
+        for a in arrays
+    ]
 
 
 def _find_derivative(kernel: Kernel, word: str) -> KernelDerivative:

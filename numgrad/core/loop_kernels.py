@@ -25,7 +25,7 @@ from numgrad.codegen.adjoint.scopes import plain_function, returned_count
 from numgrad.codegen.adjoint.split import ForwardState, UnitGradients
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.batching import BatchOperand
-from numgrad.core.formula import GradientFormula, Meta
+from numgrad.core.formula import GradientFormula, KnownInteger, Meta
 from numgrad.core.interpreter import bind, state
 from numgrad.core.kernel_derivatives import (
     SweepOfKernel,
@@ -171,7 +171,13 @@ class KernelOperation(Primitive):
 
     def results_of(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[tuple, tuple]:
         self.check_overlaps(args)
-        return tuple(self.program(args).call(*plain(args))), ()
+        return tuple(self.computed_by(self.program(args), args, params)), ()
+
+    def computed_by(
+        self, program: DerivativeProgram, args: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
+        """The results by a program."""
+        return program.call(*plain(args))
 
     def run_recorded(
         self, args: Sequence[Any], params: dict[str, Any], mask: int
@@ -214,7 +220,12 @@ class KernelOperation(Primitive):
     def result_metas(self, *metas: Any) -> Any:
         """Shapes and dtypes of the results."""
         program = self.program(metas)
-        given = {name: meta for name, meta in zip(program.names, metas, strict=True) if meta.shape}
+        given = {}
+        for name, meta in zip(program.names, metas, strict=True):
+            if meta.shape:
+                given[name] = meta
+            elif isinstance(meta, KnownInteger):
+                given[name] = meta.value
         outs = []
         for output in program.outputs:
             if output.array in given:

@@ -51,13 +51,14 @@ def log_loss(y: Any, p: Any) -> Any:
     return OPS["logsumexp"](p, axis=1) - np.sum(y * p, axis=1)
 
 
-LOSSES: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None, float]] = {
-    "squared_error": (squared_error, None, -np.inf),
-    "huber": (huber, None, -np.inf),
-    "poisson": (poisson, np.exp, 0.0),
-    "gamma": (gamma, np.exp, np.nextafter(0.0, 1.0)),
+LOSSES: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None, float, int]] = {
+    "squared_error": (squared_error, None, -np.inf, 0),
+    "huber": (huber, None, -np.inf, 0),
+    "poisson": (poisson, np.exp, 0.0, 1),
+    "gamma": (gamma, np.exp, np.nextafter(0.0, 1.0), 2),
 }
-"""Names of losses -> the loss, the mean of a prediction, the smallest ``y``."""
+"""Names of losses -> the loss, the mean of a prediction, the smallest ``y``, the power of the mean
+that is the variance."""
 
 
 def linear(parameters: Any, X: Any) -> Any:
@@ -131,6 +132,10 @@ class _Estimator(BaseEstimator):
         self, X: Any, y: Any, weights: Any, loss: Callable[..., Any], outputs: int
     ) -> None:
         name, features = type(self).__name__, X.shape[1]
+        for option, least in (("alpha", 0), ("max_iter", 1), ("tol", 0)):
+            value = getattr(self, option)
+            if value is not None and not value >= least:
+                raise NumgradValueError(f"{name}: {option} is {value!r}; it is {least} or more")
         if self.model is None:
             shape = (features,) if outputs == 1 else (features, outputs)
             start = {"coef": np.zeros(shape), "intercept": np.zeros(shape[1:])}
@@ -164,13 +169,19 @@ class _Estimator(BaseEstimator):
                 exceptions.ConvergenceWarning,
             )
         self.parameters_, self.loss_, self.n_iter_ = result.x, float(result.fun), result.get("nit")
+        if self.model is None:
+            coef, intercept = result.x["coef"].T, result.x["intercept"]
+            rows = isinstance(self, ClassifierMixin)  # one for each class, or for two of them
+            self.coef_ = np.atleast_2d(coef) if rows else coef
+            self.intercept_ = np.atleast_1d(intercept) if rows else intercept
 
     def _predicted(self, X: Any) -> np.ndarray:
         validation = self._validation()
         validation.check_is_fitted(self, "parameters_")
         X = validation.validate_data(self, X, reset=False, dtype=np.float64)
         result = (self.model or linear)(self.parameters_, X)
-        return result.detach().numpy() if isinstance(result, Tensor) else np.asarray(result)
+        array = result.detach().numpy() if isinstance(result, Tensor) else np.asarray(result)
+        return array if array.ndim else np.full(len(X), array)  # a constant
 
 
 def _copied(leaf: Any) -> Any:
@@ -182,7 +193,7 @@ COMMON = """model
         NumPy. None is linear: ``X @ parameters["coef"] + parameters["intercept"]``.
     parameters
         The start of a model: a nesting of arrays, or a function ``(n_features, n_outputs)`` that
-        makes one. Of ``ng.nn`` modules see ``ng.nn.utils.stateless.functional_call``.
+        makes one; {outputs}. Of ``ng.nn`` modules see ``ng.nn.functional_call``.
     loss
         {loss}
     alpha
@@ -195,8 +206,8 @@ COMMON = """model
     max_iter
         Iterations at most; a ``ConvergenceWarning`` says that they were not enough."""
 NOTES = """``fit`` sets ``parameters_``, nested as the start, ``loss_``, the mean loss with the
-    penalty, and ``n_iter_``; as everywhere in scikit-learn also ``n_features_in_`` and
-    ``feature_names_in_``."""
+    penalty, and ``n_iter_``; of a linear model ``coef_`` and ``intercept_``; as everywhere in
+    scikit-learn also ``n_features_in_`` and ``feature_names_in_``."""
 
 
 class Regressor(RegressorMixin, _Estimator):
@@ -204,7 +215,8 @@ class Regressor(RegressorMixin, _Estimator):
 
     ``fit(X, y, sample_weight=None)`` minimizes the mean loss plus a penalty with exact gradients;
     ``predict(X)`` and ``score(X, y)`` are as everywhere in scikit-learn, so it works in pipelines,
-    searches and cross validation.
+    searches and cross validation: the score is ``R**2``, of the losses ``"poisson"`` and
+    ``"gamma"`` the share of the deviance that is explained, as of ``PoissonRegressor``.
 
     Parameters
     ----------
@@ -217,7 +229,8 @@ class Regressor(RegressorMixin, _Estimator):
     NumgradTypeError
         By ``fit``, if a model has no parameters to start from.
     NumgradValueError
-        By ``fit``, if there is no such loss, it has no value for a ``y``, or shapes do not fit.
+        By ``fit``, if there is no such loss, it has no value for a ``y``, ``alpha`` or another
+        option is negative, or shapes do not fit.
 
     Notes
     -----
@@ -241,7 +254,7 @@ class Regressor(RegressorMixin, _Estimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Regressor:
         """Find the parameters of the smallest mean loss."""
-        loss, _, smallest = self._loss()
+        loss, _, smallest, _ = self._loss()
         X, y, weights = self._checked(X, y, sample_weight, y_numeric=True)
         y = np.asarray(y, np.float64)
         if y.min() < smallest:
@@ -258,10 +271,19 @@ class Regressor(RegressorMixin, _Estimator):
         predicted = self._predicted(X)
         return predicted if mean is None else mean(predicted)
 
-    def _loss(self) -> tuple[Callable[..., Any], Callable[..., Any] | None, float]:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """``R**2``, or of losses that are deviances the share of it that is explained."""
+        power = self._loss()[3]
+        if not power:
+            return super().score(X, y, sample_weight)
+        metrics = imported("Regressor", "scikit-learn", "sklearn.metrics")
+        predicted = self.predict(X)
+        return metrics.d2_tweedie_score(y, predicted, sample_weight=sample_weight, power=power)
+
+    def _loss(self) -> tuple[Callable[..., Any], Callable[..., Any] | None, float, int]:
         loss = "squared_error" if self.loss is None else self.loss
         if callable(loss):
-            return loss, None, -np.inf
+            return loss, None, -np.inf, 0
         if loss not in LOSSES:
             raise NumgradValueError(
                 f"Regressor: there is no loss {loss!r}; give one of "
@@ -289,7 +311,7 @@ class Classifier(ClassifierMixin, _Estimator):
     NumgradTypeError
         By ``fit``, if a model has no parameters to start from.
     NumgradValueError
-        By ``fit``, if there is one class, or shapes do not fit.
+        By ``fit``, if there is one class, an option is negative, or shapes do not fit.
 
     Notes
     -----
@@ -367,5 +389,7 @@ for _kind, _loss in (
         "default the\n        negative log likelihood.",
     ),
 ):
-    _text = (_kind.__doc__ or "").replace("{common}", COMMON.replace("{loss}", _loss))
+    _outputs = "of a regressor there is one output" if _kind is Regressor else "one for two classes"
+    _common = COMMON.replace("{loss}", _loss).replace("{outputs}", _outputs)
+    _text = (_kind.__doc__ or "").replace("{common}", _common)
     _kind.__doc__ = _text.replace("{notes}", NOTES)

@@ -90,7 +90,8 @@ def odeint(
     f: Callable[..., Any],
     y0: Any,
     t: Any,
-    *args: Any,
+    *arguments: Any,
+    args: tuple = (),
     method: str = "dopri5",
     rtol: Any = None,
     atol: Any = None,
@@ -99,7 +100,7 @@ def odeint(
     max_steps: int = 100_000,
     substeps: int = 1,
 ) -> Any:
-    """Solve an initial value problem ``dy/dt = f(y, t, *args)`` with gradients through its steps.
+    """Solve an initial value problem ``dy/dt = f(y, t, *arguments)``, differentiable step by step.
 
     Under ``ng.jit`` the solver and its gradient are native loops. Stiff systems are for
     ``ng.solve_ivp``, whose implicit methods need fewer steps.
@@ -107,16 +108,18 @@ def odeint(
     Parameters
     ----------
     f
-        Takes the state, nested as ``y0``, the time and ``args``; returns what is nested and shaped
-        as the state (for a vector also a list of numbers).
+        Takes the state, nested as ``y0``, the time and ``arguments``; returns what is nested and
+        shaped as the state (for a vector also a list of numbers).
     y0
         The state at the first time: an array of any shape, a list of numbers (a vector), or a
         nesting of arrays.
     t
         Times at which the solution is wanted, the first that of ``y0``: a vector, increasing or
         decreasing, in which times may be repeated.
-    *args
+    *arguments
         More arguments of ``f``: arrays, nestings, and anything else.
+    args
+        The same as a tuple, as SciPy takes them.
     method
         ``"dopri5"`` (Dormand and Prince) or ``"tsit5"`` (Tsitouras), of order five, choose their
         steps and interpolate between them by polynomials of degree four; ``"rk4"`` makes
@@ -155,9 +158,9 @@ def odeint(
     numbers: states that are not reached are NaN, and all after the first if times have no order.
     ``vmap`` gives each example steps of its own.
 
-    Gradients, of any order, reverse and forward, go to ``y0``, ``args``, ``t``, and to Tensors that
-    ``f`` closes over. They are those of the steps taken, exact to rounding for lengths that are
-    constants, and so as near to those of the solution as the tolerances make the steps [1]_.
+    Gradients, of any order, reverse and forward, go to ``y0``, arguments, ``t``, and to Tensors
+    that ``f`` closes over. They are those of the steps taken, exact to rounding for lengths that
+    are constants, and so as near to those of the solution as the tolerances make the steps [1]_.
 
     References
     ----------
@@ -178,7 +181,7 @@ def odeint(
             f"odeint: there is no method {method!r}; it has {', '.join(METHODS)}, and "
             "ng.solve_ivp those for stiff systems"
         )
-    motion = Motion(f, y0, args)
+    motion = Motion(f, y0, (*arguments, *(args if isinstance(args, tuple) else (args,))))
     times = _times(t)
     count = times.shape[0]
     if count == 0:

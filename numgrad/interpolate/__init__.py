@@ -24,4 +24,13 @@ _namespace(
         "PPoly PchipInterpolator",
         "numgrad.interpolate.smoothing": "make_smoothing_spline",
     },
+    {
+        "splrep": "make_interp_spline goes through points, make_smoothing_spline near them",
+        "UnivariateSpline": "make_smoothing_spline, or make_lsq_spline with given knots",
+        "LSQUnivariateSpline": "make_lsq_spline is the same",
+        "InterpolatedUnivariateSpline": "make_interp_spline is the same",
+        "RectBivariateSpline": "RegularGridInterpolator with method='cubic' is the same",
+        "interp2d": "RegularGridInterpolator is in its place",
+        "*": "of what is not here scipy.interpolate takes arrays without gradients",
+    },
 )

@@ -94,7 +94,7 @@ def channel_gradients(g, x: Any, weight, mean, rstd, g_mean, g_variance, n, *, m
 @primitive(
     method=False,
     outputs=True,
-    auxiliaries=("rstd",),
+    auxiliaries=("center", "rstd"),
     samples=[(((3, 2, 4), (2,), (2,)), {}), (((4, 3), (3,), (3,)), {})],
     real_only=True,
     smooth=True,
@@ -134,10 +134,10 @@ def batch_normalize(x, weight=None, bias=None, *, eps=1e-5):
     if not x.size:
         zeros = np.zeros(extents[1], dtype)
         rstd = 1 / np.sqrt(zeros + dtype.type(eps))
-        return (np.empty(x.shape, dtype), zeros, zeros.copy()), (rstd,)
+        return (np.empty(x.shape, dtype), zeros, zeros.copy()), (zeros, rstd)
     shapes = (x.shape, *[extents[1:2]] * 3)
     *results, rstd = standardized_channels(dtype, extents, shapes, x, weight, bias, eps)
-    return tuple(results), (rstd,)
+    return tuple(results), (results[1], rstd)  # not the result, which may be written to
 
 
 @batch_normalize.shape
@@ -147,7 +147,7 @@ def _batch_result(x, weight, bias, *, eps):
     check_channels("batch_normalize", "weight", weight, width)
     check_channels("batch_normalize", "bias", bias, width)
     each = Meta((width,), dtype)
-    return (Meta(x.shape, dtype), each, each), (each,)
+    return (Meta(x.shape, dtype), each, each), (each, each)
 
 
 def _batch_vjp(g, x, weight, meta_x, eps, mask):
@@ -166,11 +166,11 @@ def _batch_vjp(g, x, weight, meta_x, eps, mask):
     )  # fmt: skip
 
 
-def _batch_vjp_x(g, x, weight, y, meta_x, rstd, eps):
+def _batch_vjp_x(g, x, weight, meta_x, center, rstd, eps):
     return reshape(_batch_vjp(g, x, weight, meta_x, eps, 1)[0], meta_x.shape)
 
 
-def _batch_vjp_weight(g, x, y, meta_x, meta_weight, rstd, eps):
+def _batch_vjp_weight(g, x, meta_x, meta_weight, center, rstd, eps):
     return reshape(_batch_vjp(g, x, None, meta_x, eps, 2)[1], meta_weight.shape)
 
 
@@ -182,11 +182,11 @@ batch_normalize.vjp(x=_batch_vjp_x, weight=_batch_vjp_weight, bias=_batch_vjp_bi
 
 
 @batch_normalize.vjp_kernel
-def _batch_backward(call, mask, g, x=None, weight=None, y=(None, None), rstd=None):
+def _batch_backward(call, mask, g, x=None, weight=None, center=None, rstd=None):
     extents = _channels("batch_normalize", call.metas[0])
     n = extents[0] * extents[2]
     return gradients_by_kernel(
-        channel_gradients, call, mask, extents, g[0], x, weight, y[1], rstd, *g[1:], n
+        channel_gradients, call, mask, extents, g[0], x, weight, center, rstd, *g[1:], n
     )
 
 

@@ -102,8 +102,9 @@ def _batch_normalize(terms: Terms, node: TracedNode, args: list[Term]) -> list[T
     of, rank = Arithmetic(terms, node.outputs[0].dtype), len(x.shape)
     given = [of.of(x), *_columns(of, parameters, rank), of.of(float(node.params["eps"]))]
     places = ((0,), (1,), tuple(range(2, rank)))
-    results = _read(standardized_channels, terms, given, x.shape, places)
-    return [results[0], *(terms.drop(y, (0, *places[2])) for y in results[1:])]
+    y, *each = _read(standardized_channels, terms, given, x.shape, places)
+    mean, variance, rstd = (terms.drop(value, (0, *places[2])) for value in each)
+    return [y, mean, variance, mean, rstd]
 
 
 def _columns(of: Arithmetic, parameters: Sequence[Term | None], rank: int) -> list[Term | None]:

@@ -9,19 +9,31 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from numgrad.core.tree import leaves, map_leaves
+from numgrad.core.tree import flatten, leaves, map_leaves
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
-from numgrad.optimize.fitted_curve import PANDAS, FittedCurve, is_labelled, labels_of
+from numgrad.optimize.fitted_curve import (
+    LABELLED,
+    PANDAS,
+    FittedCurve,
+    is_labelled,
+    labels_of,
+)
 from numgrad.optimize.least_squares import solved
 from numgrad.optimize.models import Model
 from numgrad.optimize.objective import Values, sum_of_squares
+from numgrad.optimize.results import refuses
 from numgrad.optimize.unknowns import Unknowns
 from numgrad.optimize.watch import Watch
 from numgrad.tensors.eager import check_array_kind
+from numgrad.tensors.labels import indices
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.call import jitted_in
 
 
+@refuses(
+    xdata="it is x", ydata="it is y", maxfev="it is max_nfev", jac="Jacobians are exact",
+    full_output="the result has all", check_finite="see nan_policy",
+)  # fmt: skip
 def curve_fit(
     model: Callable[..., Any],
     x: Any,
@@ -163,8 +175,38 @@ def _solve(
 
 
 def _plain(leaf: Any) -> Any:
+    """Data of the fit's own, which stay what they are if the caller's array is used again."""
     check_array_kind("curve_fit", leaf)
-    return leaf.detach().numpy() if isinstance(leaf, Tensor) else leaf
+    leaf = leaf.detach().numpy() if isinstance(leaf, Tensor) else leaf
+    return leaf.copy() if isinstance(leaf, np.ndarray) or is_labelled(leaf, LABELLED) else leaf
+
+
+def _check_labels(name: str, **data: Any) -> None:
+    """Raise if data have labels that differ: they would be matched by place."""
+    first: tuple[str, Any] | None = None
+    for called, nesting in data.items():
+        parts: list[Any] = []
+        several = [labels_of(nesting)]
+        if several[0] is None:
+            several = [*indices(flatten(nesting, parts)), *map(labels_of, parts)]
+        for labels in several:
+            if labels is None:
+                continue
+            first = first or (called, labels)
+            if not _match(first[1], labels):
+                raise NumgradValueError(
+                    f"{name}: {first[0]} and {called} have different labels, and data are matched "
+                    "by place; bring both into one order, as by .reindex_like, or give .to_numpy()"
+                )
+
+
+def _match(one: Any, other: Any) -> bool:
+    arrays = [is_labelled(x, LABELLED) for x in (one, other)]
+    if not all(arrays):
+        return any(arrays) or one.equals(other)
+    return one.dims == other.dims and all(
+        one.indexes[key].equals(other.indexes[key]) for key in one.indexes if key in other.indexes
+    )
 
 
 def _arrays(x: Any) -> Any:
@@ -182,6 +224,7 @@ def _data(name: str, x: Any, y: Any, sigma: Any, nan_policy: str) -> tuple[Any, 
             f"{name}: nan_policy is {nan_policy!r}; choose 'raise', or 'omit' to leave data with "
             "NaN out"
         )
+    _check_labels(name, x=x, y=y, sigma=sigma)
     index = next((labels for labels in map(labels_of, (y, x)) if labels is not None), None)
     x = map_leaves(_plain, x) if not isinstance(x, list | tuple) else _arrays(x)
     data = np.asarray(_plain(y))

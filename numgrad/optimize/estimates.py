@@ -219,6 +219,12 @@ class Estimates:
         half = self._quantile(level) * standard_errors(self._covariance)
         return np.stack([self._vector - half, self._vector + half], axis=1)
 
+    def _at_bound(self) -> np.ndarray:
+        """Which free parameters are at a bound, where errors say little."""
+        x, (low, high) = self.result.x, self.ends
+        near = 1e-8 * np.maximum(1.0, np.abs(x))
+        return (x - low < near) | (high - x < near)
+
     def free_places(self) -> np.ndarray:
         """Which of ``names`` are free."""
         return np.flatnonzero([self.unknowns.tie_of(k) is None for k in range(self._vector.size)])
@@ -246,13 +252,16 @@ class Estimates:
         """A table of the parameters, its head first."""
         yield "", "value", "standard error", "relative", "95 % from", "to", ""
         errors, ends = standard_errors(self._covariance), self._intervals(0.95)
+        at_bound = set(self.unknowns.slots[self._at_bound()])
         for k, (name, value) in enumerate(zip(self.names, self._vector, strict=True)):
             held, error, (low, high) = self.unknowns.tie_of(k), errors[k], ends[k]
             numbers = ("", "", "", "")
             if held != "fixed":
                 relative = f"{100 * error / abs(value):.3g} %" if value else ""
                 numbers = (f"{error:.3g}", relative, f"{low:.6g}", f"{high:.6g}")
-            note = "" if held is None else held if held == "fixed" else f"= {held}"
+            note = "at its bound: see profile" if k in at_bound else ""
+            if held is not None:
+                note = held if held == "fixed" else f"= {held}"
             yield (name, f"{value:.8g}", *numbers, note)
 
     def strongest_correlations(self, above: float) -> list[tuple[str, str]]:

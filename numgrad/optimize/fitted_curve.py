@@ -156,8 +156,9 @@ class FittedCurve(ProfiledEstimates):
         center, unknowns = self.curve(x), self.unknowns
         function = self.described.prediction()
         blocks = jacobian(lambda p: function(unknowns.nested(p), x))(unknowns.arrays(self.result.x))
+        sizes = [array.size for array in unknowns.arrays(self.result.x)]
         rows = np.concatenate(
-            [np.asarray(block).reshape(center.size, -1) for block in blocks], axis=1
+            [np.reshape(b, (center.size, n)) for b, n in zip(blocks, sizes, strict=True)], axis=1
         )
         variance = variances(self.free_covariance, rows)
         if prediction:
@@ -297,6 +298,7 @@ class FittedCurve(ProfiledEstimates):
 
 
 PANDAS = ("pandas.Series", "pandas.DataFrame")
+LABELLED = (*PANDAS, "xarray.DataArray")
 
 
 def is_labelled(x: Any, kinds: tuple[str, ...]) -> bool:

@@ -12,7 +12,7 @@ from numgrad.optimize.constraints import ends_of_arrays
 from numgrad.optimize.objective import Values, sum_of_squares
 from numgrad.optimize.parameter_space import free_unknowns
 from numgrad.optimize.profile import ProfiledEstimates
-from numgrad.optimize.results import OptimizeResult, X
+from numgrad.optimize.results import OptimizeResult, X, refuses
 from numgrad.optimize.unknowns import Unknowns
 from numgrad.optimize.watch import Watch
 
@@ -39,6 +39,10 @@ LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
 JACOBIANS = ("dense", "sparse", "operator")
 
 
+@refuses(
+    jac="Jacobians are exact, of the residuals alone", fun="the function comes first, as residuals",
+    jac_sparsity="jacobian='sparse' finds it", kwargs="functools.partial gives residuals keywords",
+)  # fmt: skip
 def least_squares(
     residuals: Callable[..., Any],
     x0: X,

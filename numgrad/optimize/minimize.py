@@ -15,7 +15,7 @@ from numgrad.optimize.constraints import (
 )
 from numgrad.optimize.objective import Objective, Values, made
 from numgrad.optimize.parameter_space import free_unknowns
-from numgrad.optimize.results import OptimizeResult, X
+from numgrad.optimize.results import OptimizeResult, X, refuses
 from numgrad.optimize.unknowns import Unknowns
 from numgrad.optimize.watch import Watch
 
@@ -27,12 +27,18 @@ SCIPYS_GTOL = 1e-4
 """Exact second derivatives are good for more digits than SciPy's defaults ask for. With these 3 of
 NIST's 14 problems get fewer than 4 by trust-exact, with ours 1; and Newton-CG, whose steps may add
 up to 1e-5 for each unknown, stops 0.4 from the minimum of Rosenbrock's function of 10,000."""
+CONSTRAINED = frozenset({"cobyla", "cobyqa", "slsqp", "trust-constr"})
+BOUNDED = CONSTRAINED | {"nelder-mead", "powell", "l-bfgs-b", "tnc"}
 METHODS = (
     "Nelder-Mead", "Powell", "CG", "BFGS", "Newton-CG", "L-BFGS-B", "TNC", "COBYLA", "COBYQA",
     "SLSQP", "trust-constr", "dogleg", "trust-ncg", "trust-exact", "trust-krylov",
 )  # fmt: skip
 
 
+@refuses(
+    jac="gradients are exact, of f alone; leave it out", hessp="second derivatives are exact",
+    fun="the function comes first, as f",
+)  # fmt: skip
 def minimize(
     f: Callable[..., Any],
     x0: X,
@@ -142,6 +148,14 @@ def minimize(
         raise NumgradValueError(
             f"minimize: there is no method {method!r}; choose one of {', '.join(METHODS)}"
         )
+    for what, value, accepting in (
+        ("bounds", bounds, BOUNDED), ("constraints", constraints or None, CONSTRAINED),
+    ):  # fmt: skip
+        if isinstance(method, str) and value is not None and method.lower() not in accepting:
+            raise NumgradValueError(
+                f"minimize: {method} takes no {what}; choose one of "
+                + ", ".join(m for m in METHODS if m.lower() in accepting)
+            )
     watch = Watch("minimize", progress, on_interrupt)
     unknowns = free_unknowns("minimize", Unknowns("minimize", x0), fixed, tie)
     if unknowns is not unknowns.whole and has_linear(constraints):
@@ -187,7 +201,7 @@ def search(
         "options": options,
         "bounds": bounds,
         "constraints": constraints_for_scipy(watch.name, kind, constraints, values),
-        "jac": objective.gradient_at if objective.gradients else None,
+        "jac": objective.jac if objective.gradients else None,
         **second,
     }
     if callback is not None:
@@ -197,7 +211,7 @@ def search(
         return watch.interrupted(x, fun=value)
 
     result = watch.run(
-        lambda: optimize.minimize(objective.value_at, objective.x0.copy(), **arguments), interrupted
+        lambda: optimize.minimize(objective.fun, objective.x0.copy(), **arguments), interrupted
     )
     if not np.isfinite(result.fun) and watch.best is not None:
         result.fun, result.x = watch.best
@@ -217,9 +231,7 @@ def _second_order(kind: Any, hess: Any, objective: Objective) -> dict[str, Any]:
     if hess is None:
         return {}
     if isinstance(hess, str) and hess in ("product", "matrix"):
-        return (
-            {"hessp": objective.product_at} if hess == "product" else {"hess": objective.matrix_at}
-        )
+        return {"hessp": objective.hessp} if hess == "product" else {"hess": objective.hess}
     if isinstance(hess, str) and hess not in ("2-point", "3-point", "cs"):
         raise NumgradValueError(
             f"minimize: there is no hess {hess!r}; choose 'product', 'matrix', or for trust-constr "
@@ -238,7 +250,7 @@ def _progress(kind: Any, objective: Objective, callback: Callable[[Any], Any]) -
         else:
             shown.update(x=intermediate_result)
         if "fun" not in shown:
-            shown.fun = objective.value_at(np.array(shown.x))
+            shown.fun = objective.fun(np.array(shown.x))
         shown.x = objective.unknowns.shown(np.array(shown.x))
         return objective.watch.call(callback, shown)
 

@@ -116,6 +116,11 @@ class Model:
 
     def _check_count(self, name: str, whole: Unknowns) -> None:
         shape, count = whole.packing.shapes[0], whole.x0.size
+        if whole.packing.is_complex:
+            raise NumgradTypeError(
+                f"{name}: p0 has complex numbers, and parameters that a model takes one by one are "
+                "real; fit real and imaginary parts, or give p0 as a dict"
+            )
         if len(shape) > 1:
             raise NumgradValueError(
                 f"{name}: p0 has shape {shape}; give a vector, or a nesting of arrays such as a "

@@ -21,6 +21,7 @@ from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradTypeError, 
 from numgrad.optimize import fit_plots
 from numgrad.optimize.estimates import Estimates, check_level
 from numgrad.optimize.parameter_space import from_start
+from numgrad.optimize.results import refuses
 
 EXPANSIONS = 30
 """Steps outwards, each twice the last, after which the data are said to set no limit."""
@@ -76,6 +77,7 @@ class ProfiledEstimates(Estimates):
             rows[k] = _interval(self, self.names[k], target)
         return self.labels(rows, self.names, ["low", "high"])
 
+    @refuses(levels="contour is of one level, plot_contour of several")
     def contour(self, first: str, second: str, level: float = 0.95, points: int = 40) -> np.ndarray:
         """Border of the joint confidence region of two parameters by profile likelihood.
 
@@ -201,6 +203,12 @@ def _free_place(fit: Estimates, operation: str, name: str) -> int:
     if fit.unknowns.packing.is_complex:
         raise NumgradTypeError(
             f"{operation}: some parameters are complex; fit their real and imaginary parts"
+        )
+    held = fit.unknowns.tie_of(fit.names.index(name)) if name in fit.names else None
+    if held is not None:
+        raise NumgradValueError(
+            f"{operation}: {name} is {'fixed' if held == 'fixed' else f'tied, = {held}'}; take a "
+            f"free parameter, of {', '.join(labels)}"
         )
     if name not in labels:
         raise NumgradValueError(

@@ -1,13 +1,35 @@
 """What solvers return: SciPy's result, with a solution that is nested as the start."""
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 import numpy as np
 from scipy import optimize
 
+from numgrad.errors import NumgradTypeError
 from numgrad.markup import table
 
 X = TypeVar("X")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def refuses(**remedies: str) -> Callable[[F], F]:
+    """Name the remedy where a solver is called with parameters of SciPy's that it has not."""
+
+    def declare(solver: F) -> F:
+        @wraps(solver)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            for key in kwargs.keys() & remedies.keys():
+                raise NumgradTypeError(
+                    f"{solver.__name__}: there is no parameter {key!r}: {remedies[key]}"
+                )
+            return solver(*args, **kwargs)
+
+        return cast(F, call)
+
+    return declare
+
 
 if TYPE_CHECKING:
     Base = dict[str, Any]  # SciPy has no types, and what has none is compatible with all others

@@ -8,7 +8,7 @@ from scipy import optimize
 
 from numgrad.errors import NumgradValueError
 from numgrad.optimize.objective import Values, shown_to, sum_of_squares
-from numgrad.optimize.results import OptimizeResult, X
+from numgrad.optimize.results import OptimizeResult, X, refuses
 from numgrad.optimize.unknowns import Unknowns
 from numgrad.optimize.watch import Watch
 
@@ -19,6 +19,7 @@ ESTIMATES = (
 )  # fmt: skip
 
 
+@refuses(jac="Jacobians are exact, of f alone; leave it out", fun="the function comes first, as f")
 def root(
     f: Callable[..., Any],
     x0: X,

@@ -88,7 +88,8 @@ class Watch:
             raise
         finally:
             SOLVING.depth -= 1
-            self._seconds += time.perf_counter() - begin
+            if self.count > 1:  # kernels of operations are compiled before
+                self._seconds += time.perf_counter() - begin
 
     def start(self, value: float, describe: Callable[[], str]) -> None:
         """Refuse a first value with which no solver gets anywhere."""

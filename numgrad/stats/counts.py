@@ -271,4 +271,4 @@ class Multinomial(Family):
 
 poisson, binom, bernoulli = Poisson("poisson"), Binomial("binom"), Bernoulli("bernoulli")
 nbinom, geom = NegativeBinomial("nbinom"), Geometric("geom")
-categorical, multinomial = Categorical(), Multinomial()
+categorical, multinomial = Categorical("categorical"), Multinomial("multinomial")

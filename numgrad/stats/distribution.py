@@ -20,6 +20,7 @@ the result and of all its gradients, by the argument and by parameters.
 import math
 from collections.abc import Callable
 from functools import reduce
+from inspect import cleandoc, signature
 from operator import and_
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -37,8 +38,58 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Distribution")
 
 
+_PARAMETERS = {
+    "loc": "Location, by default 0.", "scale": "Scale, by default 1.",
+    "mean": "Mean, by default 0.",
+    "cov": "Covariance: a matrix, a diagonal or a number.", "df": "Degrees of freedom.",
+    "shape": "Matrix of the scale.", "alpha": "Concentrations, all positive.",
+    "p": "Probability, or those of classes along the last axis.", "n": "Number of draws.",
+    "mu": "Mean.", "kappa": "Concentration.",
+}  # fmt: skip
+"""What parameters are, by name; others are shapes."""
+
+
 class Family:
     """Distributions whose methods take the parameters each time, or that keep them if called."""
+
+    name: str
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.__doc__ = self._described()
+
+    def _parameters(self) -> list[str]:
+        """Names of the parameters."""
+        given = signature(getattr(self, "logpdf", None) or self.logpmf).parameters  # pyright: ignore
+        return [key for key, p in given.items() if type(p.default) is not bool][1:]
+
+    def _described(self) -> str:
+        """Documentation of the family: its parameters and functions."""
+        names = self._parameters()
+        lines = [cleandoc(type(self).__doc__ or ""), "", "Parameters", "----------"]
+        for key in names:
+            lines += [f"{key} : array_like", f"    {_PARAMETERS.get(key, 'Shape.')}"]
+        given, functions = (
+            ", ".join(names),
+            [
+                f"``{key}``"
+                for key in dir(type(self))
+                if key[0] != "_" and key != "freeze" and callable(getattr(type(self), key))
+            ],
+        )
+        lines += [
+            "",
+            "Returns",
+            "-------",
+            "Frozen",
+            "    The distribution with these parameters.",
+            "",
+            "Notes",
+            "-----",
+            f"Functions take the parameters each time, after their operand, as ``{self.name}.rvs"
+            f"({given})``, or are those of ``{self.name}({given})``: {', '.join(functions)}.",
+        ]
+        return "\n".join(lines)  # fmt: skip
 
     def __call__(self, *args: Any, **named: Any) -> Frozen:
         """The distribution with its parameters, as ``ng.stats.norm(mu, sigma)``."""
@@ -112,8 +163,8 @@ class Distribution(Family):
     _powers: Any = None
     """Formula of the density or probability by powers, for where one of these is 0."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def _parameters(self) -> list[str]:
+        return [*self.shapes, *dict(self.common)]
 
     def __repr__(self) -> str:
         return f"<distribution {self.name}({', '.join((*self.shapes, *dict(self.common)))})>"

@@ -109,7 +109,8 @@ def fitted(family: Any, data: Any, args: tuple, named: dict[str, Any]) -> tuple[
     import scipy.stats
 
     name = f"{family.name}.fit"
-    data = reshape(as_operand(data), (-1,))
+    data = as_operand(data)
+    data = reshape(data, (-1,)) if isinstance(data, Tensor) else data.reshape(-1)
     numbers = numbers_of(name, data).astype(np.float64)
     try:
         start = getattr(scipy.stats, family.name).fit(numbers, *args, **named)

@@ -46,8 +46,6 @@ def _length(matrix: Any, loc: Any = None) -> int:
 class _Elliptical(Family):
     """Families with a location and a positive definite matrix."""
 
-    name = ""
-
     def _check_arguments(self, what: str, x: Any, loc: Any, matrix: Any) -> tuple[Any, Any, int]:
         """Deviations with vectors along the last axis, the Cholesky factor, the dimension."""
         deviation, matrix, length = self._around(what, x, loc, matrix)
@@ -60,7 +58,7 @@ class _Elliptical(Family):
         lengths = {a.shape[-1] for a in known if len(a.shape)}
         if len(lengths) > 1:
             raise NumgradValueError(
-                f"multivariate_{self.name}.{what}: location of shape {tuple(known[-1].shape)} and "
+                f"{self.name}.{what}: location of shape {tuple(known[-1].shape)} and "
                 f"matrix of shape {tuple(matrix.shape)} are of different dimensions"
             )
         length = lengths.pop() if lengths else 1
@@ -68,7 +66,7 @@ class _Elliptical(Family):
             x = np.expand_dims(x, -1)
         if x.shape[-1] != length:
             raise NumgradValueError(
-                f"multivariate_{self.name}.{what}: points of shape {tuple(x.shape)} are not of "
+                f"{self.name}.{what}: points of shape {tuple(x.shape)} are not of "
                 f"dimension {length}, which the last axis has to be"
             )
         deviation = x if loc is None else x - loc
@@ -95,7 +93,7 @@ class _Elliptical(Family):
             low, high = np.broadcast_arrays(lower if mean is None else lower - mean, high)
         except ValueError:
             raise NumgradValueError(
-                f"multivariate_{self.name}.{what}: lower limits of shape {tuple(lower.shape)} and "
+                f"{self.name}.{what}: lower limits of shape {tuple(lower.shape)} and "
                 f"points of shape {tuple(high.shape)} do not broadcast"
             ) from None
         return np.stack([low, high], axis=-2), matrix
@@ -108,7 +106,7 @@ class _Elliptical(Family):
             cholesky(matrix)
         if not (seed is None or isinstance(seed, int | np.integer)):
             raise NumgradTypeError(
-                f"multivariate_{self.name}.cdf: {named} must be the integer that is the seed of "
+                f"{self.name}.cdf: {named} must be the integer that is the seed of "
                 f"its points, or None, got {type(seed).__name__}"
             )
         width = np.sqrt(np.diagonal(matrix, axis1=-2, axis2=-1))
@@ -126,7 +124,7 @@ class _Elliptical(Family):
         loc, matrix = as_operand(0.0 if loc is None else loc), as_operand(matrix)
         length = _length(matrix, loc)
         factor = cholesky(_matrix(matrix, length))
-        name = f"multivariate_{self.name}.rvs"
+        name = f"{self.name}.rvs"
         lead = drawn_shape(name, size, factor.shape[:-2], loc.shape[:-1])
         rng = generator_from(name, random_state)
         z = rng.standard_normal((*lead, length))
@@ -138,8 +136,6 @@ class MultivariateNormal(_Elliptical):
 
     ``cov`` is a matrix, a diagonal or a number, or, beyond SciPy, a matrix for each point.
     """
-
-    name = "normal"
 
     def logpdf(self, x: Any, mean: Any = None, cov: Any = 1.0, allow_singular: bool = False) -> Any:
         """Logarithm of the density at ``x``.
@@ -224,8 +220,6 @@ class MultivariateNormal(_Elliptical):
 
 class MultivariateT(_Elliptical):
     """Multivariate t distribution; vectors are along the last axis."""
-
-    name = "t"
 
     def logpdf(self, x: Any, loc: Any = None, shape: Any = 1.0, df: Any = 1.0) -> Any:
         """Logarithm of the density at ``x``."""
@@ -423,5 +417,6 @@ class Wishart(Family):
         return factor @ factor.mT
 
 
-multivariate_normal, multivariate_t = MultivariateNormal(), MultivariateT()
-dirichlet, wishart = Dirichlet(), Wishart()
+multivariate_normal = MultivariateNormal("multivariate_normal")
+multivariate_t = MultivariateT("multivariate_t")
+dirichlet, wishart = Dirichlet("dirichlet"), Wishart("wishart")

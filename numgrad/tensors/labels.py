@@ -84,6 +84,16 @@ class IndexedTensor(Tensor):
         """Elements by place."""
         return Places(self)
 
+    @property
+    def loc(self) -> Labels:
+        """Elements by label."""
+        return Labels(self)
+
+    def __getattr__(self, name: str) -> Any:
+        if name[0] != "_" and name in self._index:
+            return self[name]
+        return super().__getattr__(name)  # pyright: ignore
+
     def std(self, *args: Any, **kwargs: Any) -> Any:
         """Standard deviation, which is told what to divide by."""
         _check_divisor("std", args, kwargs)
@@ -123,6 +133,19 @@ class Places:
         if type(out) is Tensor and out.ndim == 1:
             return with_index(out, self.tensor._index[_as_numpy(index)])
         return out
+
+
+class Labels:
+    """A Tensor whose brackets take labels, or a mask, as ``loc`` of a Series."""
+
+    def __init__(self, tensor: IndexedTensor) -> None:
+        self.tensor = tensor
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):  # with its last label
+            key = self.tensor._index.slice_indexer(key.start, key.stop, key.step)
+            return Places(self.tensor)[key]
+        return self.tensor[key]
 
 
 def _check_divisor(name: str, args: tuple, kwargs: dict[str, Any]) -> None:

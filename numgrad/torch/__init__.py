@@ -36,8 +36,15 @@ from numgrad.errors import NumgradAttributeError as _NumgradAttributeError
 from numgrad.torch import calls as _calls, members as _members
 from numgrad.torch.dtypes import ALIASES as _ALIASES, DTYPES as _DTYPES
 
-for _name in ("elementwise", "reductions", "shapes", "products"):
-    _import_module(f"numgrad.torch.table_{_name}")
+for _name in (
+    "table_elementwise",
+    "table_reductions",
+    "table_shapes",
+    "table_products",
+    "linalg",
+    "signal",
+):
+    _import_module(f"numgrad.torch.{_name}")
 _members.install()
 _calls.publish("", globals(), _calls.ROWS[""])
 _calls.publish_operators()
@@ -47,13 +54,15 @@ _HOMES = {
     "numgrad.torch.dtypes": "Size can_cast device dtype finfo get_default_dtype iinfo layout "
     "memory_format promote_types set_default_dtype strided sparse_coo sparse_csr "
     "contiguous_format preserve_format channels_last channels_last_3d",
-    "numgrad.torch.creation": "arange as_tensor asarray empty empty_like empty_permuted "
-    "empty_strided eye from_numpy full full_like linspace logspace ones ones_like range=range_ "
-    "scalar_tensor tensor tril_indices triu_indices vander zeros zeros_like",
+    "numgrad.torch.creation": "arange as_tensor asarray broadcast_shapes empty empty_like "
+    "empty_permuted empty_strided eye from_numpy full full_like linspace logspace ones ones_like "
+    "range=range_ scalar_tensor tensor tril_indices triu_indices vander zeros zeros_like",
     "numgrad.torch.random": "Generator bernoulli default_generator get_rng_state initial_seed "
     "manual_seed multinomial normal poisson rand rand_like randint randint_like randn randn_like "
     "randperm seed set_rng_state",
     "numgrad.torch.printing": "set_printoptions",
+    "numgrad.torch.signal": "bartlett_window blackman_window hamming_window hann_window "
+    "kaiser_window",
     "numgrad.torch.members": "allclose equal is_complex is_conj is_floating_point is_nonzero "
     "is_same_size is_tensor numel result_type",
     "numgrad.autograd.modes": "enable_grad inference_mode is_grad_enabled "
@@ -64,11 +73,19 @@ _HOMES = {
 _namespace(
     globals(),
     _HOMES,
-    late={"numgrad.torch": "cuda fft linalg random special"},
+    late={
+        "numgrad.torch": "__future__ autograd cuda fft func linalg masked multiprocessing nn "
+        "optim random serialization signal special utils",
+        "numgrad.torch.autograd.variable": "is_inference",
+        "numgrad.torch.func": "vmap",
+        "numgrad.torch.serialization": "load save",
+    },
 )
 globals().update({_name: _d for _name, _d in {**_DTYPES, **_ALIASES}.items()})
 for _d in _members.TENSOR_CLASSES:
     globals()[_d.__name__] = _d
+for _name in ("detach", "detach_", "fill_", "resize_as_", "resize_", "zero_"):
+    globals()[_name] = vars(_members.Tensor)[_name]
 newaxis = None
 __version__ = f"2.13.0+numgrad{_ng.__version__}"
 _load = globals()["__getattr__"]

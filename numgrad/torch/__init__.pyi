@@ -14,14 +14,24 @@ from numgrad.autograd.modes import no_grad as no_grad
 from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
 from numgrad.config import get_num_threads as get_num_threads
 from numgrad.config import set_num_threads as set_num_threads
+from numgrad.torch import autograd as autograd
 from numgrad.torch import cuda as cuda
 from numgrad.torch import fft as fft
+from numgrad.torch import func as func
 from numgrad.torch import linalg as linalg
+from numgrad.torch import masked as masked
+from numgrad.torch import multiprocessing as multiprocessing
+from numgrad.torch import nn as nn
+from numgrad.torch import optim as optim
 from numgrad.torch import random as random
+from numgrad.torch import signal as signal
 from numgrad.torch import special as special
+from numgrad.torch import utils as utils
+from numgrad.torch.autograd.variable import is_inference as is_inference
 from numgrad.torch.creation import arange as arange
 from numgrad.torch.creation import as_tensor as as_tensor
 from numgrad.torch.creation import asarray as asarray
+from numgrad.torch.creation import broadcast_shapes as broadcast_shapes
 from numgrad.torch.creation import empty as empty
 from numgrad.torch.creation import empty_like as empty_like
 from numgrad.torch.creation import empty_permuted as empty_permuted
@@ -60,6 +70,7 @@ from numgrad.torch.dtypes import Size as Size
 from numgrad.torch.dtypes import sparse_coo as sparse_coo
 from numgrad.torch.dtypes import sparse_csr as sparse_csr
 from numgrad.torch.dtypes import strided as strided
+from numgrad.torch.func import vmap as vmap
 from numgrad.torch.members import allclose as allclose
 from numgrad.torch.members import equal as equal
 from numgrad.torch.members import is_complex as is_complex
@@ -89,6 +100,11 @@ from numgrad.torch.random import randn_like as randn_like
 from numgrad.torch.random import randperm as randperm
 from numgrad.torch.random import seed as seed
 from numgrad.torch.random import set_rng_state as set_rng_state
+from numgrad.torch.signal import bartlett_window as bartlett_window
+from numgrad.torch.signal import blackman_window as blackman_window
+from numgrad.torch.signal import hamming_window as hamming_window
+from numgrad.torch.signal import hann_window as hann_window
+from numgrad.torch.signal import kaiser_window as kaiser_window
 from numgrad.torch.wrapping import Tensor as Tensor
 range = _range_
 

@@ -344,6 +344,17 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     return wrapped(ng.vander(x._tensor, N, increasing))
 
 
+def broadcast_shapes(*shapes: Any) -> Any:
+    """Return the shape of Tensors of some shapes together."""
+    given = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    try:
+        return dtypes.Size(np.broadcast_shapes(*given))
+    except ValueError as error:
+        raise NumgradRuntimeError(
+            "Shape mismatch: objects cannot be broadcast to a single shape"
+        ) from error
+
+
 def is_number(value: Any) -> bool:
     """Whether a value is a number of Python's or NumPy's."""
     return isinstance(value, numbers.Number)

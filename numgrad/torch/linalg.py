@@ -1,49 +1,306 @@
-"""``torch.linalg``: Note [Rows of names] in ``calls``."""
+"""``torch.linalg``, and matrices in the topmost module: Note [Rows of names] in ``calls``."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 import numgrad as ng
-from numgrad.errors import NumgradLinAlgError as LinAlgError
-from numgrad.torch.calls import publish, table
+from numgrad.core.op import OPS
+from numgrad.errors import NumgradLinAlgError as LinAlgError, NumgradRuntimeError
+from numgrad.torch.calls import named_tuple, publish, table
+from numgrad.torch.table_reductions import axes, typed  # noqa: F401 (in the table)
 
 __all__ = ["LinAlgError"]
 
 
+def _swapped(x: Any) -> Any:
+    return ng.swapaxes(x, -1, -2)
+
+
+def _adjoint(x: Any) -> Any:
+    return ng.conjugate(_swapped(x))
+
+
+def _solve(a: Any, b: Any, left: bool = True) -> Any:
+    """Vectors are those of as many axes as ``a`` has but one, of the same batch."""
+    vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
+    if vector:
+        b = ng.expand_dims(b, -1)
+    out = ng.linalg.solve(a, b) if left else _swapped(ng.linalg.solve(_swapped(a), _swapped(b)))
+    return ng.squeeze(out, -1) if vector else out
+
+
+def _checked(function: Any, x: Any, *args: Any, check_errors: bool = False) -> tuple[Any, Any]:
+    """A result, and 0, or where a matrix has none 1, in one integer a matrix."""
+    info = np.zeros(x.shape[:-2], np.int32)
+    try:
+        out = function(x, *args)
+    except LinAlgError:
+        if check_errors:
+            raise
+        out, info = ng.zeros_like(x), info + 1
+    return out, ng.asarray(info)
+
+
+def _triangular(a: Any, b: Any, upper: bool, left: bool = True, unit: bool = False) -> Any:
+    shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a, b = (ng.broadcast_to(x, (*shape, *x.shape[-2:])) for x in (a, b))
+    if left:
+        return ng.linalg.solve_triangular(a, b, lower=not upper, unit_diagonal=unit)
+    out = ng.linalg.solve_triangular(_swapped(a), _swapped(b), lower=upper, unit_diagonal=unit)
+    return _swapped(out)
+
+
+def _cutoff(values: Any, atol: Any, rtol: Any, shape: Any) -> Any:
+    """The singular values that count are above this."""
+    if rtol is None:
+        rtol = 0.0 if atol is not None else max(shape[-2:]) * np.finfo(values.dtype).eps
+    none = ng.zeros((*values.shape[:-1], 1))
+    largest = ng.max(values, -1, keepdims=True) if values.shape[-1] else none
+    given = [ng.asarray(0.0 if t is None else t) for t in (atol, rtol)]
+    low, high = (ng.expand_dims(t, -1) if t.ndim else t for t in given)
+    return ng.maximum(low, high * largest)
+
+
+def _singular_values(x: Any, hermitian: bool) -> Any:
+    return ng.abs(ng.linalg.eigvalsh(x)) if hermitian else ng.linalg.svdvals(x)
+
+
+def _matrix_rank(x: Any, atol: Any, rtol: Any, hermitian: bool, tol: Any) -> Any:
+    values = _singular_values(x.detach(), hermitian)
+    cut = _cutoff(values, tol if atol is None else atol, rtol, x.shape)
+    return ng.sum(values > cut, -1)
+
+
+def _pinv(x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
+    if 0 in x.shape[-2:]:
+        return _adjoint(x)
+    if hermitian:  # of which the lower triangle is read
+        values, vectors = ng.linalg.eigh(x)
+        big = ng.abs(values) > _cutoff(ng.abs(values.detach()), atol, rtol, x.shape)
+        inverses = ng.where(big, 1 / ng.where(big, values, 1.0), 0.0)
+        return OPS["matmul"](vectors * ng.expand_dims(inverses, -2), _adjoint(vectors))
+    if atol is None:
+        return ng.linalg.pinv(x, rtol=getattr(rtol, "_array", rtol))
+    values = ng.linalg.svdvals(x.detach())
+    cut = _cutoff(values, atol, rtol, x.shape)
+    relative = ng.squeeze(cut, -1) / ng.max(values, -1)
+    return ng.linalg.pinv(x, rtol=ng.where(ng.isfinite(relative), relative, 1.0)._array)
+
+
+def _lstsq(a: Any, b: Any, rcond: Any, driver: Any) -> tuple[Any, ...]:
+    driver = driver or "gelsy"
+    vector = b.ndim == 1 or (a.ndim - 1 == b.ndim and b.shape == a.shape[:-1])
+    b = ng.expand_dims(b, -1) if vector else b
+    x = OPS["matmul"](ng.linalg.pinv(a), b)
+    rank = ng.asarray(np.asarray(_matrix_rank(a, None, rcond, False, None)._array, np.int64))
+    rows, columns = a.shape[-2:]
+    squares = ng.sum(ng.abs(b - OPS["matmul"](a, x)) ** 2, -2)
+    has = driver != "gelsy" and rows > columns and bool((rank._array == columns).all())
+    residuals = squares if has else ng.reshape(squares[..., :0], (-1,))
+    nothing = ng.zeros((0,), squares.dtype)
+    singular = ng.linalg.svdvals(a) if driver in ("gelss", "gelsd") else nothing
+    if driver == "gels":
+        rank = ng.zeros((0,), np.int64)
+    return ng.squeeze(x, -1) if vector else x, residuals, rank, singular
+
+
+def _lu(a: Any, pivot: bool) -> Any:
+    if not pivot:
+        raise NumgradRuntimeError("lu: without pivoting it is done on GPUs only; use pivot=True")
+    return ng.linalg.lu(a)
+
+
+def _lu_factor(a: Any) -> tuple[Any, Any]:
+    lu, pivots = ng.linalg.lu_factor(a)
+    return lu, ng.asarray(np.asarray(pivots._array + 1, np.int32))
+
+
+_LU = named_tuple("lu", ("LU", "pivots", "info"))
+
+
+def _pair_of_lu(a: Any, infos: bool) -> Any:
+    parts = _lu_factor(a)
+    return _LU(*parts, ng.zeros(a.shape[:-2], np.int32)) if infos else parts
+
+
+def _lu_unpack(lu: Any, pivots: Any, data: bool, with_pivots: bool) -> tuple[Any, Any, Any]:
+    rows, columns = lu.shape[-2:]
+    count, swaps = min(rows, columns), np.asarray(pivots._array)
+    order = np.broadcast_to(np.arange(rows), (*swaps.shape[:-1], rows)).copy()
+    for place in np.ndindex(swaps.shape[:-1]):
+        for k, other in enumerate(swaps[place]):
+            order[place][[k, other - 1]] = order[place][[other - 1, k]]
+    p = ng.asarray(np.swapaxes(np.eye(rows, dtype=lu.dtype)[order], -1, -2))
+    lower = ng.tril(lu[..., :, :count], -1) + ng.eye(rows, count, dtype=lu.dtype)
+    upper = ng.triu(lu[..., :count, :])
+    nothing = ng.zeros((0,), lu.dtype)
+    return (p if with_pivots else nothing), *((lower, upper) if data else (nothing, nothing))
+
+
+def _lu_solve(lu: Any, pivots: Any, b: Any, left: bool = True, adjoint: bool = False) -> Any:
+    p, lower, upper = _lu_unpack(lu, pivots, True, True)
+    a = OPS["matmul"](p, OPS["matmul"](lower, upper))
+    return _solve(_adjoint(a) if adjoint else a, b, left)
+
+
+def _geqrf(x: Any) -> tuple[Any, Any]:
+    h, tau = np.linalg.qr(x.numpy(force=True), "raw")
+    return ng.asarray(np.ascontiguousarray(np.swapaxes(h, -1, -2))), ng.asarray(tau)
+
+
+def _ormqr(x: Any, tau: Any, other: Any, left: bool, transpose: bool) -> Any:
+    rows = x.shape[-2]
+    x = x[..., :, : tau.shape[-1]]
+    wide = ng.cat([x, ng.zeros((*x.shape[:-1], rows - x.shape[-1]), x.dtype)], axis=-1)
+    more = ng.zeros((*tau.shape[:-1], rows - tau.shape[-1]), x.dtype)
+    q = ng.linalg.householder_product(wide, ng.cat([tau, more], axis=-1))
+    q = _adjoint(q) if transpose else q
+    return OPS["matmul"](q, other) if left else OPS["matmul"](other, q)
+
+
+def _cholesky_inverse(x: Any, upper: bool) -> Any:
+    return ng.linalg.inv(OPS["matmul"](_adjoint(x), x) if upper else OPS["matmul"](x, _adjoint(x)))
+
+
+def _cholesky_solve(b: Any, x: Any, upper: bool) -> Any:
+    lower = _adjoint(x) if upper else x
+    return _triangular(_adjoint(lower), _triangular(lower, b, False), True)
+
+
+def _norm(x: Any, order: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    x = typed(x, dtype)
+    if dim is None and order is None:
+        out = ng.vector_norm(x, ord=2)
+        return ng.reshape(out, (1,) * x.ndim) if keepdim else out
+    if dim is None and x.ndim == 1:
+        dim = (0,)
+    elif dim is None:
+        dim = (-2, -1)
+    dim = (dim,) if isinstance(dim, int) else tuple(dim)
+    if len(dim) == 2 and order is not None:
+        return ng.norm(x, order, dim, keepdim)
+    return ng.vector_norm(x, ord=2 if order is None else order, axis=dim, keepdims=keepdim)
+
+
 def _vander(x: Any, n: Any) -> Any:
+    x = x if x.ndim else ng.reshape(x, (1,))
     count = x.shape[-1] if n is None else n
-    return ng.expand_dims(x, -1) ** ng.arange(count)
+    ones = ng.ones((*x.shape, 1), x.dtype)
+    parts = [ones] + [ng.expand_dims(x, -1)] * (count - 1)
+    return ng.cumprod(ng.cat(parts, axis=-1), axis=-1)
 
 
+def _svd(x: Any, full: bool, compute_uv: bool = True) -> tuple[Any, Any, Any]:
+    if not compute_uv:
+        rows, columns = x.shape[-2:]
+        empty = [ng.zeros((*x.shape[:-2], n, n), x.dtype) for n in (rows, columns)]
+        return empty[0], ng.linalg.svdvals(x), empty[1]
+    return ng.linalg.svd(x, full_matrices=full)
+
+
+def _svd_v(x: Any, some: bool, compute_uv: bool) -> tuple[Any, Any, Any]:
+    u, s, vh = _svd(x, not some, compute_uv)
+    return u, s, _adjoint(vh)
+
+
+def _low_rank(x: Any, count: int) -> tuple[Any, Any, Any]:
+    """The largest singular values, exact: numbers do not depend on a random start."""
+    u, s, v = _svd_v(x, True, True)
+    return u[..., :count], s[..., :count], v[..., :count]
+
+
+def _qr(x: Any, mode: str) -> Any:
+    if mode != "r":
+        return ng.linalg.qr(x, mode)
+    return ng.zeros((0,), x.dtype), ng.linalg.qr(x, "r")
+
+
+def _tensorsolve(a: Any, b: Any, dims: Any) -> Any:
+    return ng.linalg.tensorsolve(a, b, None if dims is None else tuple(dims))
+
+
+_SHARED = """
+[same 1]
+det(input): ng.linalg.det(input)
+slogdet(input) -> sign logabsdet: ng.linalg.slogdet(input)
+qr(input, some=True) -> Q R: _qr(input, "reduced" if some else "complete")
+svd(input, some=True, compute_uv=True) -> U S V: _svd_v(input, some, compute_uv)
+cholesky(input, upper=False): ng.linalg.cholesky(input, upper=upper)
+cholesky_inverse(input, upper=False): _cholesky_inverse(input, upper)
+cholesky_solve(input, input2, upper=False): _cholesky_solve(input, input2, upper)
+inverse(input): ng.linalg.inv(input)
+logdet(input): ng.log(ng.linalg.det(input))
+pinverse(input, rcond=1e-15): _pinv(input, None, rcond, False)
+geqrf(input) -> a tau: _geqrf(input)
+orgqr(input, tau): ng.linalg.householder_product(input, tau)
+ormqr(input, tau, other, left=True, transpose=False): _ormqr(input, tau, other, left, transpose)
+triangular_solve(b, A, upper=True, transpose=False, unitriangular=False)
+    -> solution cloned_coefficient: (_triangular(_swapped(A) if transpose else A, b,
+    upper != transpose, True, unitriangular), A.clone())
+lu(A, pivot=True, get_infos=False): _pair_of_lu(A, get_infos)
+svd_lowrank(A, q=6, niter=2, M=None): tuple(_low_rank(A if M is None else A - M, q))
+pca_lowrank(A, q=None, center=True, niter=2): tuple(_low_rank(
+    A - ng.mean(A, -2, keepdims=True) if center else A, min(6, *A.shape[-2:]) if q is None else q))
+lu_solve(b, LU_data, LU_pivots): _lu_solve(LU_data, LU_pivots, b)
+[same 1 function]
+lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True) -> P L U: _lu_unpack(
+    LU_data, LU_pivots, unpack_data, unpack_pivots)
+"""
 TABLE = """
 [same 1]
 det(input): ng.linalg.det(input)
 cholesky(input, *, upper=False): ng.linalg.cholesky(input, upper=upper)
+cholesky_ex(input, *, upper=False, check_errors=False) -> L info: _checked(
+    lambda x: ng.linalg.cholesky(x, upper=upper), input, check_errors=check_errors)
 inv(input): ng.linalg.inv(input)
+inv_ex(input, *, check_errors=False) -> inverse info: _checked(
+    ng.linalg.inv, input, check_errors=check_errors)
 matrix_power(input, n): ng.linalg.matrix_power(input, n)
 matrix_exp(input): ng.linalg.expm(input)
 eigvals(input): ng.linalg.eigvals(input)
 eigvalsh(input, UPLO="L"): ng.linalg.eigvalsh(input, UPLO)
-svdvals(input): ng.linalg.svdvals(input)
+svdvals(input, *, driver=None): ng.linalg.svdvals(input)
 slogdet(input) -> sign logabsdet: ng.linalg.slogdet(input)
 eig(input) -> eigenvalues eigenvectors: ng.linalg.eig(input)
 eigh(input, UPLO="L") -> eigenvalues eigenvectors: ng.linalg.eigh(input, UPLO)
-qr(input, mode="reduced") -> Q R: ng.linalg.qr(input, mode)
-svd(input, full_matrices=True) -> U S Vh: ng.linalg.svd(input, full_matrices=full_matrices)
-vecdot(x, y, *, dim=-1): ng.linalg.vecdot(x, y, axis=dim)
-cross(input, other, *, dim=-1): ng.linalg.cross(input, other, axis=dim)
+qr(A, mode="reduced") -> Q R: _qr(A, mode)
+svd(A, full_matrices=True, *, driver=None) -> U S Vh: _svd(A, full_matrices)
 diagonal(A, *, offset=0, dim1=-2, dim2=-1): ng.diagonal(A, offset, dim1, dim2)
 cond(input, p=None): ng.linalg.cond(input, p)
-solve(A, B, *, left=True): ng.linalg.solve(A, B) if left else ng.linalg.solve(A.mT, B.mT).mT
-multi_dot(tensors): ng.linalg.multi_dot(list(tensors))
 tensorinv(input, ind=2): ng.linalg.tensorinv(input, ind)
-tensorsolve(input, other, dims=None): ng.linalg.tensorsolve(input, other, dims)
+tensorsolve(input, other, dims=None): _tensorsolve(input, other, dims)
 householder_product(input, tau): ng.linalg.householder_product(input, tau)
 vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None): ng.linalg.vector_norm(
-    typed(x, dtype), ord=ord, axis=axes(dim), keepdims=keepdim)
+    typed(x, dtype), ord=ord, axis=axes(dim, x), keepdims=keepdim)
+matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None): ng.norm(
+    typed(A, dtype), ord, tuple(dim), keepdim)
+norm(A, ord=None, dim=None, keepdim=False, *, dtype=None): _norm(A, ord, dim, keepdim, dtype)
+matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None): _matrix_rank(
+    A, atol, rtol, hermitian, tol)
+pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None): _pinv(
+    A, atol, rcond if rtol is None else rtol, hermitian)
+lstsq(A, B, rcond=None, *, driver=None) -> solution residuals rank singular_values: _lstsq(
+    A, B, rcond, driver)
+lu(A, *, pivot=True) -> P L U: _lu(A, pivot)
+lu_factor(A, *, pivot=True) -> LU pivots: _lu_factor(A)
+lu_factor_ex(A, *, pivot=True, check_errors=False) -> LU pivots info: (
+    *_lu_factor(A), ng.zeros(A.shape[:-2], np.int32))
+lu_solve(LU, pivots, B, *, left=True, adjoint=False): _lu_solve(LU, pivots, B, left, adjoint)
+[same 2]
+vecdot(x, y, *, dim=-1): ng.linalg.vecdot(*ng.broadcast_arrays(x, y), axis=dim)
+cross(input, other, *, dim=-1): ng.cross(*ng.broadcast_arrays(input, other), axis=dim)
+solve(A, B, *, left=True): _solve(A, B, left)
+solve_ex(A, B, *, left=True, check_errors=False) -> result info: _checked(
+    _solve, A, B, left, check_errors=check_errors)
+solve_triangular(A, B, *, upper, left=True, unitriangular=False): _triangular(
+    A, B, upper, left, unitriangular)
 matmul(input, other): ng.matmul(input, other)
+[same 0]
+multi_dot(tensors): ng.linalg.multi_dot(list(tensors))
 vander(x, N=None): _vander(x, N)
-aliases inverse=inv
 """
+table("", globals(), _SHARED)
 publish("linalg", globals(), table("linalg", globals(), TABLE))

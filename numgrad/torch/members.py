@@ -124,7 +124,7 @@ class TensorMembers:
         """Whether it is a lazy conjugate: there are none."""
         return False
 
-    is_neg = is_pinned = is_shared = is_coalesced = is_conj
+    is_neg = is_pinned = is_coalesced = is_conj
 
     def is_set_to(self, tensor: Any) -> bool:
         """Whether another shows the same elements of the same memory."""
@@ -317,7 +317,8 @@ class TensorMembers:
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         x = self._tensor
-        return _rebuilt, (type(self), x.numpy(force=True), x.requires_grad, vars(self).copy())
+        kind = _KINDS.get(type(self), type(self))
+        return _rebuilt, (kind, x.numpy(force=True), x.requires_grad, vars(self).copy())
 
     def type(self, dtype: Any = None, non_blocking: bool = False, **_: Any) -> Any:
         """The name of its class of Tensors, or the Tensor in a dtype."""
@@ -369,11 +370,16 @@ class TensorMembers:
         raise NumgradRuntimeError("pin_memory: there is no GPU to pin memory for")
 
     def share_memory_(self) -> Any:
-        """Raise: memory is shared by ``ng.distributed``."""
-        raise NumgradNotImplementedError(
-            "share_memory_: processes share memory by ng.distributed, or by "
-            "multiprocessing.shared_memory and torch.from_numpy"
-        )
+        """Move the values to memory that processes made by ``fork`` share."""
+        from numgrad.torch.multiprocessing import share_memory
+
+        return share_memory(self)  # pyright: ignore
+
+    def is_shared(self) -> bool:
+        """Whether processes made by ``fork`` share the values."""
+        from numgrad.torch.multiprocessing import is_shared
+
+        return is_shared(self)  # pyright: ignore
 
     def to_sparse(self, *args: Any, **options: Any) -> Any:
         """Raise: Tensors are dense."""
@@ -570,8 +576,13 @@ def _cast(x: Any, d: np.dtype[Any]) -> Any:
     return OPS["astype"](x, dtype=d)
 
 
+_KINDS: dict[Any, str] = {Tensor: "Tensor", Parameter: "Parameter"}
+"""Classes that pickles name, whose modules are called as PyTorch's."""
+
+
 def _rebuilt(kind: Any, array: np.ndarray, requires_grad: bool, attributes: dict[str, Any]) -> Any:
     """The Tensor of a pickle."""
+    kind = next((cls for cls, name in _KINDS.items() if name == kind), kind)
     x = object.__new__(kind)
     is_parameter = issubclass(kind, Parameter)
     x._tensor = (
@@ -658,7 +669,7 @@ def install() -> None:
         if hasattr(Tensor, other):
             setattr(Tensor, name, vars(Tensor)[other])
     Tensor.__new__ = staticmethod(_new)  # pyright: ignore
-    Tensor.__module__ = Parameter.__module__ = "torch"
+    Tensor.__module__ = Parameter.__module__ = "numgrad.torch"
 
 
 def install_same() -> None:

@@ -24,8 +24,10 @@ class Generator:
 
     def __init__(self, device: Any = "cpu", _source: Any = None) -> None:
         self.device = dtypes.device(device)
-        self._source = np.random.RandomState(_SEED) if _source is None else _source
+        self._source = np.random.RandomState(0) if _source is None else _source
         self._seed = _SEED
+        if _source is None:
+            self.manual_seed(_SEED)
 
     def manual_seed(self, seed: int) -> Generator:
         """Begin anew from a seed."""

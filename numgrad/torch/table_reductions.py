@@ -10,11 +10,14 @@ import numgrad as ng
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradIndexError, NumgradRuntimeError
 from numgrad.torch.calls import table
+from numgrad.torch.table_elementwise import floating
 
 
-def axes(dim: Any) -> Any:
+def axes(dim: Any, x: Any) -> Any:
     """Axes as numgrad has them, of ``dim``: all, of None and ()."""
     if dim is None or dim == () or dim == []:
+        return None
+    if x.ndim == 0 and dim in (0, -1, [0], [-1], (0,), (-1,)):
         return None
     return tuple(dim) if isinstance(dim, list | tuple) else dim
 
@@ -96,7 +99,7 @@ def _moment(function: Any, x: Any, dim: Any, unbiased: Any, correction: Any, kee
         dim, unbiased = None, dim
     if correction is None:
         correction = 1 if unbiased is None else int(unbiased)
-    return function(float_only("std and var", x), axes(dim), ddof=correction, keepdims=keepdim)
+    return function(float_only("std and var", x), axes(dim, x), ddof=correction, keepdims=keepdim)
 
 
 def _ranked(x: Any, k: int, dim: int, keepdim: bool, name: str) -> tuple[Any, Any]:
@@ -108,7 +111,7 @@ def _ranked(x: Any, k: int, dim: int, keepdim: bool, name: str) -> tuple[Any, An
     return (ng.reshape(values, ()), ng.reshape(index, ())) if bare else (values, index)
 
 
-def _median(name: str, x: Any, dim: Any, keepdim: bool) -> Any:
+def median(name: str, x: Any, dim: Any, keepdim: bool) -> Any:
     """The lower of the middle numbers; NaN where there is one, unless they are left out."""
     flat = dim is None
     if flat:
@@ -184,17 +187,25 @@ def _norm(x: Any, p: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
         return (
             ng.matrix_norm(x, ord="nuc", keepdims=keepdim)
             if dim is None
-            else ng.norm(x, "nuc", axes(dim), keepdim)
+            else ng.norm(x, "nuc", axes(dim, x), keepdim)
         )
     if p is None or p == "fro":
         p = 2
-    return ng.vector_norm(x, ord=p, axis=axes(dim), keepdims=keepdim)
+    return ng.vector_norm(x, ord=p, axis=axes(dim, x), keepdims=keepdim)
+
+
+def _soft(function: Any, x: Any, dim: int) -> Any:
+    rows, axis, bare = along(function.__name__, floating(x), dim)
+    out = function(rows, axis=axis)
+    return ng.reshape(out, ()) if bare else out
 
 
 def _quantile(function: Any, x: Any, q: Any, dim: Any, keepdim: bool, how: str) -> Any:
     if dim is None:
         out = function(ng.reshape(x, (-1,)), q, 0, method=how)
         return ng.reshape(out, (*out.shape, *[1] * x.ndim)) if keepdim else out
+    if x.ndim == 0:
+        x, keepdim = ng.reshape(x, (1,)), False
     return function(x, q, dim, method=how, keepdims=keepdim)
 
 
@@ -232,8 +243,43 @@ def _search(sequence: Any, values: Any, out_int32: bool, right: bool, side: Any)
     return ng.asarray(np.asarray(found, np.int32 if out_int32 else np.int64))
 
 
+def _gradient(x: Any, spacing: Any, dim: Any, edge_order: int) -> Any:
+    dims = tuple(range(x.ndim)) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    spacing = 1 if spacing is None else spacing
+    steps = spacing if isinstance(spacing, list | tuple) else [spacing] * len(dims)
+    steps = [getattr(step, "_array", step) for step in steps]
+    return tuple(
+        ng.gradient(x, step, axis=d, edge_order=edge_order)
+        for step, d in zip(steps, dims, strict=True)
+    )
+
+
+def _histogram(x: Any, bins: Any, span: Any, weight: Any, density: bool) -> tuple[Any, Any]:
+    numbers, bins = x.numpy(force=True).ravel(), getattr(bins, "_array", bins)
+    weight = None if weight is None else weight.numpy(force=True).ravel()
+    if span is not None:
+        span = tuple(span)
+    counts, edges = np.histogram(numbers, bins, span, density, weight)
+    return ng.asarray(counts.astype(x.dtype)), ng.asarray(edges.astype(x.dtype))
+
+
+def _histogramdd(x: Any, bins: Any, span: Any, weight: Any, density: bool) -> tuple[Any, Any]:
+    numbers = x.numpy(force=True)
+    numbers = numbers.reshape(-1, numbers.shape[-1])
+    count = numbers.shape[-1]
+    if isinstance(bins, int):
+        bins = [bins] * count
+    bins = [getattr(each, "_array", each) for each in bins]
+    if span is not None:
+        span = [tuple(span[2 * k : 2 * k + 2]) for k in range(count)]
+    weight = None if weight is None else weight.numpy(force=True).ravel()
+    counts, edges = np.histogramdd(numbers, bins, span, density, weight)
+    made = tuple(ng.asarray(edge.astype(x.dtype)) for edge in edges)
+    return ng.asarray(counts.astype(x.dtype)), made
+
+
 def _any(function: Any, x: Any, dim: Any, keepdim: bool) -> Any:
-    out = function(x != 0 if x.dtype.kind != "b" else x, axes(dim), keepdims=keepdim)
+    out = function(x != 0 if x.dtype.kind != "b" else x, axes(dim, x), keepdims=keepdim)
     return typed(out, np.dtype(np.uint8)) if x.dtype == np.uint8 else out
 
 
@@ -253,7 +299,7 @@ def _running(function: Any, x: Any, dim: int, dtype: Any) -> Any:
 
 def _prod(x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     x = whole(x) if dtype is None else typed(x, dtype)
-    return ng.prod(x, dim, keepdims=keepdim)
+    return ng.prod(x, axes(dim, x), keepdims=keepdim)
 
 
 def _trapezoid(function: Any, y: Any, x: Any, dx: Any, dim: int) -> Any:
@@ -268,28 +314,28 @@ def _diff(x: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
 TABLE = """
 [same 1]
 sum(input, dim=None, keepdim=False, *, dtype=None): sum == ng.sum(
-    whole(input) if dtype is None else typed(input, dtype), axes(dim), keepdims=keepdim)
+    whole(input) if dtype is None else typed(input, dtype), axes(dim, input), keepdims=keepdim)
 mean(input, dim=None, keepdim=False, *, dtype=None): mean == ng.mean(
-    float_only("mean", typed(input, dtype)), axes(dim), keepdims=keepdim)
+    float_only("mean", typed(input, dtype)), axes(dim, input), keepdims=keepdim)
 nansum(input, dim=None, keepdim=False, *, dtype=None): ng.nansum(
-    whole(typed(input, dtype)), axes(dim), keepdims=keepdim)
+    whole(typed(input, dtype)), axes(dim, input), keepdims=keepdim)
 nanmean(input, dim=None, keepdim=False, *, dtype=None): ng.nanmean(
-    float_only("nanmean", typed(input, dtype)), axes(dim), keepdims=keepdim)
+    float_only("nanmean", typed(input, dtype)), axes(dim, input), keepdims=keepdim)
 prod(input, dim=None, keepdim=False, *, dtype=None): _prod(input, dim, keepdim, dtype)
-amax(input, dim=(), keepdim=False): ng.max(input, axes(dim), keepdims=keepdim)
-amin(input, dim=(), keepdim=False): ng.min(input, axes(dim), keepdims=keepdim)
+amax(input, dim=(), keepdim=False): ng.max(input, axes(dim, input), keepdims=keepdim)
+amin(input, dim=(), keepdim=False): ng.min(input, axes(dim, input), keepdims=keepdim)
 all(input, dim=None, keepdim=False): _any(ng.all, input, dim, keepdim)
 any(input, dim=None, keepdim=False): _any(ng.any, input, dim, keepdim)
 argmax(input, dim=None, keepdim=False): _argument(ng.argmax, input, dim, keepdim)
 argmin(input, dim=None, keepdim=False): _argument(ng.argmin, input, dim, keepdim)
-count_nonzero(input, dim=None): ng.count_nonzero(input, axes(dim))
+count_nonzero(input, dim=None): ng.count_nonzero(input, axes(dim, input))
 var(input, dim=None, unbiased=None, keepdim=False, *, correction=None): _moment(
     ng.var, input, dim, unbiased, correction, keepdim)
 std(input, dim=None, unbiased=None, keepdim=False, *, correction=None): _moment(
     ng.std, input, dim, unbiased, correction, keepdim)
 norm(input, p="fro", dim=None, keepdim=False, dtype=None): _norm(input, p, dim, keepdim, dtype)
-median(input, dim=None, keepdim=False): _median("median", input, dim, keepdim)
-nanmedian(input, dim=None, keepdim=False): _median("nanmedian", input, dim, keepdim)
+median(input, dim=None, keepdim=False): median("median", input, dim, keepdim)
+nanmedian(input, dim=None, keepdim=False): median("nanmedian", input, dim, keepdim)
 quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"): _quantile(
     ng.quantile, input, q, dim, keepdim, interpolation)
 nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear"): _quantile(
@@ -306,7 +352,8 @@ cummax(input, dim) -> values indices: _cumulative("cummax", input, dim)
 cummin(input, dim) -> values indices: _cumulative("cummin", input, dim)
 logcumsumexp(input, dim): _running(ng.logcumsumexp, input, dim, None)
 aminmax(input, *, dim=None, keepdim=False) -> min max: (
-    ng.min(input, dim, keepdims=keepdim), ng.max(input, dim, keepdims=keepdim))
+    ng.min(input, axes(dim, input), keepdims=keepdim),
+    ng.max(input, axes(dim, input), keepdims=keepdim))
 unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None): _unique(
     input, sorted, return_inverse, return_counts, dim, False)
 unique_consecutive(input, return_inverse=False, return_counts=False, dim=None): _unique(
@@ -328,14 +375,14 @@ min(input, dim=None, keepdim=False, *, other=None): min == _extreme(
     "min", input, dim, keepdim, other)
 dist(input, other, p=2): ng.vector_norm(floating(input - other), ord=p)
 [float 1]
-logsumexp(input, dim, keepdim=False): ng.logsumexp(input, axes(dim), keepdims=keepdim)
+logsumexp(input, dim, keepdim=False): ng.logsumexp(input, axes(dim, input), keepdims=keepdim)
 [same 1 function]
 std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None): (
     _moment(ng.std, input, dim, unbiased, correction, keepdim),
-    ng.mean(input, None if isinstance(dim, bool) else axes(dim), keepdims=keepdim))
+    ng.mean(input, None if isinstance(dim, bool) else axes(dim, input), keepdims=keepdim))
 var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None): (
     _moment(ng.var, input, dim, unbiased, correction, keepdim),
-    ng.mean(input, None if isinstance(dim, bool) else axes(dim), keepdims=keepdim))
+    ng.mean(input, None if isinstance(dim, bool) else axes(dim, input), keepdims=keepdim))
 searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None): (
     _search(sorted_sequence if sorter is None else ng.take_along_axis(sorted_sequence, sorter, -1),
     input, out_int32, right, side))
@@ -345,8 +392,16 @@ trapezoid(y, x=None, *, dx=None, dim=-1): _trapezoid(ng.trapezoid, y, x, dx, dim
 cumulative_trapezoid(y, x=None, *, dx=None, dim=-1): _trapezoid(
     ng.cumulative_trapezoid, y, x, dx, dim)
 [same 1]
-softmax(input, dim, dtype=None): ng.softmax(floating(typed(input, dtype)), axis=dim)
-log_softmax(input, dim, dtype=None): OPS["log_softmax"](floating(typed(input, dtype)), axis=dim)
+softmax(input, dim, dtype=None): _soft(ng.softmax, typed(input, dtype), dim)
+log_softmax(input, dim, dtype=None): _soft(OPS["log_softmax"], typed(input, dtype), dim)
+gradient(input, *, spacing=None, dim=None, edge_order=1): _gradient(input, spacing, dim, edge_order)
+histogram(input, bins, *, range=None, weight=None, density=False) -> hist bin_edges: _histogram(
+    input, bins, range, weight, density)
+histogramdd(input, bins, *, range=None, weight=None, density=False) -> hist bin_edges: _histogramdd(
+    input, bins, range, weight, density)
+_softmax_backward_data(grad_output, output, dim, input_dtype): output * (grad_output - ng.sum(
+    grad_output * output, dim, keepdims=True))
+native_dropout_backward(grad_output, mask, scale): grad_output * mask * scale
 aliases trapz=trapezoid
 """
 table("", globals(), TABLE)

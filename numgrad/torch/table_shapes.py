@@ -149,6 +149,8 @@ def _gather(x: Any, dim: int, index: Any) -> Any:
     shape = index.shape
     rows, axis, _ = along("gather", x, dim)
     index = ng.reshape(index, (1,)) if index.ndim == 0 else index
+    if not index.size:
+        return ng.zeros(shape, x.dtype) + 0 * ng.sum(x[..., :0])
     rows = rows[tuple(slice(None) if a == axis else slice(n) for a, n in enumerate(index.shape))]
     out = ng.take_along_axis(rows, index, axis)
     return out if out.shape == shape else ng.reshape(out, shape)
@@ -162,12 +164,12 @@ def _scatter(x: Any, dim: int, index: Any, src: Any, reduce: Any, whole: bool = 
     src = ng.reshape(src, (1,)) if src.ndim == 0 else src
     src = src[tuple(slice(n) for n in index.shape)]
     if reduce is None:
-        out = OPS["scatter"](rows, index, src, axis)
+        out = OPS["scatter"](rows, index, src, axis=axis)
     elif reduce in ("add", "sum") and whole:
-        out = OPS["scatter_add"](rows, index, src, axis)
+        out = OPS["scatter_add"](rows, index, src, axis=axis)
     else:
         how = {"multiply": "prod", "add": "sum"}.get(reduce, reduce)
-        out = ng.scatter_reduce(rows, index, src, axis, how, whole)
+        out = ng.scatter_reduce(rows, index, src, axis=axis, reduce=how, include_self=whole)
     return ng.reshape(out, x.shape) if bare else out
 
 
@@ -181,9 +183,11 @@ def _index_write(name: str, x: Any, dim: int, index: Any, value: Any, *more: Any
 
 def _index_reduce(x: Any, dim: int, index: Any, source: Any, reduce: str, whole: bool) -> Any:
     rows, axis, index = _index(x, dim, index)
+    source = source if source.ndim else ng.reshape(source, (1,))
     shape = [-1 if a == axis else 1 for a in range(rows.ndim)]
     full = ng.broadcast_to(ng.reshape(index, shape), source.shape)
-    return ng.scatter_reduce(rows, full, source, axis, reduce, whole)
+    out = ng.scatter_reduce(rows, full, source, axis=axis, reduce=reduce, include_self=whole)
+    return ng.reshape(out, x.shape)
 
 
 def _index_put(x: Any, indices: Any, values: Any, accumulate: bool) -> Any:
@@ -234,16 +238,39 @@ def address(x: Any) -> int:
     return x._array.__array_interface__["data"][0]
 
 
+def _strided_scatter(x: Any, src: Any, size: Any, stride: Any, offset: Any) -> Any:
+    places, _ = positions(x, size, stride, offset)
+    flat = OPS["put"](ng.reshape(x, (-1,)), places.ravel(), ng.reshape(src, (-1,)))
+    return ng.reshape(flat, x.shape)
+
+
+def _nonzero_static(x: Any, size: int, fill: int) -> Any:
+    rows = np.argwhere(x.numpy(force=True))[:size]
+    return ng.asarray(np.pad(rows, ((0, size - len(rows)), (0, 0)), constant_values=fill))
+
+
 def _combinations(x: Any, r: int, replaced: bool) -> Any:
     choose = combinations_with_replacement if replaced else combinations
     rows = np.array(list(choose(range(x.shape[0]), r)), np.int64).reshape(-1, r)
     return ng.take(x, rows, 0)
 
 
+def _unfold(x: Any, dim: int, size: int, step: int) -> Any:
+    rows, axis, bare = along("unfold", x, dim)
+    out = ng.unfold(rows, axis, size, step)
+    return out[0] if bare else out
+
+
 def _meshgrid(tensors: Any, indexing: Any) -> tuple:
     if len(tensors) == 1 and isinstance(tensors[0], tuple | list):
         tensors = tensors[0]
     return tuple(ng.meshgrid(*[ng.reshape(t, (-1,)) for t in tensors], indexing=indexing or "ij"))
+
+
+def _sum_to(x: Any, shape: tuple) -> Any:
+    new = x.ndim - len(shape)
+    inner = tuple(new + k for k, n in enumerate(shape) if n == 1 != x.shape[new + k])
+    return ng.reshape(ng.sum(x, (*range(new), *inner)), shape)
 
 
 def _cartesian(tensors: Any) -> Any:
@@ -292,7 +319,7 @@ def _view(x: Any, shape: Any, dtype: Any) -> Any:
     if isinstance(shape, tuple) and len(shape) == 1 and isinstance(shape[0], np.dtype):
         return ng.asarray(x._array.view(shape[0]))
     out = ng.reshape(x, tuple(shape))
-    if x.size and address(out) != address(x):
+    if not x._array.flags.c_contiguous and x.size and address(out) != address(x):
         raise NumgradRuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one "
             "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
@@ -348,25 +375,22 @@ nonzero(input, *, as_tuple=False): _nonzero(input, as_tuple)
 argwhere(input): ng.argwhere(input)
 as_strided(input, size, stride, storage_offset=None): _as_strided(
     input, size, stride, storage_offset)
-select_scatter(input, src, dim, index): ng.select_scatter(input, src, dim, index)
+select_scatter(input, src, dim, index): ng.select_scatter(input, src, axis=dim, index=index)
 slice_scatter(input, src, dim=0, start=None, end=None, step=1): ng.slice_scatter(
-    input, src, dim, start, end, step)
+    input, src, axis=dim, start=start, end=end, step=step)
 diagonal_scatter(input, src, offset=0, dim1=0, dim2=1): ng.diagonal_scatter(
-    input, src, offset, dim1, dim2)
+    input, src, offset=offset, axis1=dim1, axis2=dim2)
 index_reduce(input, dim, index, source, reduce, *, include_self=True): _index_reduce(
     input, dim, index, source, reduce, include_self)
 clone(input, *, memory_format=None): input.clone()
 isin(input, test_elements, *, assume_unique=False, invert=False): ng.isin(
     input, test_elements, assume_unique, invert)
 [same 1 method]
-unfold(input, dimension, size, step): ng.unfold(input, dimension, size, step)
+unfold(input, dimension, size, step): _unfold(input, dimension, size, step)
 expand_as(input, other): _expand(input, other.shape)
 view_as(input, other): _view(input, other.shape, None)
 reshape_as(input, other): ng.reshape(input, other.shape)
-sum_to_size(input, size): ng.sum(
-    input, tuple(range(input.ndim - len(size))) + tuple(
-    k + input.ndim - len(size) for k, n in enumerate(size)
-    if n == 1 != input.shape[k + input.ndim - len(size)]), keepdims=False).reshape(tuple(size))
+sum_to_size(input, *size): _sum_to(input, tuple(_listed(size)))
 [same 1 inplace]
 squeeze(input, dim=None): _squeeze(input, dim)
 unsqueeze(input, dim): ng.expand_dims(input, dim)
@@ -407,6 +431,32 @@ view_as_real(input): ng.stack([ng.real(input), ng.imag(input)], axis=-1)
 view_as_complex(input): _pairs(input)
 real(input): ng.real(input) if input.dtype.kind == "c" else input
 imag(input): ng.imag(input)
+[same 1 function]
+expand_copy(input, size, *, implicit=False): _expand(input, size)
+diagonal_copy(input, offset=0, dim1=0, dim2=1): ng.copy(ng.diagonal(input, offset, dim1, dim2))
+as_strided_copy(input, size, stride, storage_offset=None): _as_strided(
+    input, size, stride, storage_offset)
+view_copy(input, size=None, *, dtype=None): ng.copy(_view(input, size, dtype))
+permute_copy(input, dims): ng.copy(ng.permute(input, tuple(dims)))
+transpose_copy(input, dim0, dim1): ng.copy(_transpose(input, dim0, dim1))
+t_copy(input): ng.copy(_t(input))
+unfold_copy(input, dimension, size, step): ng.copy(_unfold(input, dimension, size, step))
+squeeze_copy(input, dim=None): ng.copy(_squeeze(input, dim))
+unsqueeze_copy(input, dim): ng.copy(ng.expand_dims(input, dim))
+alias_copy(input): ng.copy(input)
+unbind_copy(input, dim=0): tuple([ng.copy(x) for x in ng.unbind(input, dim)])
+split_with_sizes_copy(input, split_sizes, dim=0): tuple(
+    [ng.copy(x) for x in _split(input, split_sizes, dim)])
+unravel_index(indices, shape): tuple(ng.asarray(x) for x in np.unravel_index(
+    indices._array, tuple(shape) if isinstance(shape, tuple | list) else (shape,)))
+fill(input, value): OPS["masked_fill"](input, np.ones(input.shape, bool), value)
+constant_pad_nd(input, pad, value=0): ng.nn.functional.pad(input, pad, "constant", value)
+[same 1]
+narrow_copy(input, dim, start, length): ng.copy(_narrow(input, dim, start, length))
+nonzero_static(input, *, size, fill_value=-1): _nonzero_static(input, size, fill_value)
+as_strided_scatter(input, src, size, stride, storage_offset=None): _strided_scatter(
+    input, src, size, stride, storage_offset)
+[same 0]
 aliases concat=cat concatenate=cat row_stack=vstack moveaxis=movedim swapaxes=transpose
  swapdims=transpose unsafe_split=split unsafe_chunk=chunk unsafe_split_with_sizes=split_with_sizes
 """

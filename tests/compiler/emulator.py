@@ -27,7 +27,7 @@ import scipy.special
 from numgrad.codegen import tasks
 from numgrad.codegen.dtypes import KERNEL_DTYPES, type_name
 from numgrad.codegen.library import LIBRARY, REAL_BESIDE
-from numgrad.codegen.nests.kernel import Written
+from numgrad.codegen.nests.kernel import Written, for_lengths
 from numgrad.codegen.nests.loop import LoopKernel
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.run.program import KernelProgram, Options
@@ -135,7 +135,8 @@ def run_kernel(written: Written, parallel: bool, *given: Any) -> None:
 def _loop_entry(self: Any, short: tuple[int, ...]) -> Any:
     """The emulated kernel of a loop for such lengths of its short axes."""
     known = {f"n{k}": n for k, n in zip(self._short, short, strict=True) if n}
-    return functools.partial(run_loop, replace(self.written, source=self.written.source_for(known)))
+    source = for_lengths(self.written.source, known)
+    return functools.partial(run_loop, replace(self.written, source=source))
 
 
 def run_loop(kernel: LoopKernel, *given: Any) -> None:

@@ -53,6 +53,36 @@ def test_linear_models_are_those_of_scikit_learn(jit):
     np.testing.assert_array_equal(binary.predict(X), logistic.predict(X))
 
 
+def test_scores_and_coefficients_are_those_of_scikit_learn():
+    from sklearn.feature_selection import RFE
+    from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor
+
+    for loss, kind in (("poisson", PoissonRegressor), ("gamma", GammaRegressor)):
+        theirs = kind(alpha=0.1, tol=1e-10, max_iter=1000).fit(X, COUNTS + 1)
+        ours = ng.ecosystem.Regressor(loss=loss, alpha=0.1, **FINE).fit(X, COUNTS + 1)
+        assert ours.score(X, COUNTS + 1) == pytest.approx(theirs.score(X, COUNTS + 1), abs=1e-6)
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
+        np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-5)
+    for y in (CLASSES, CLASSES == "a"):
+        ours = ng.ecosystem.Classifier(alpha=1 / 80, **FINE).fit(X, y)
+        theirs = LogisticRegression(C=1.0).fit(X, y)
+        assert ours.coef_.shape == theirs.coef_.shape
+        assert ours.intercept_.shape == theirs.intercept_.shape
+    assert RFE(ng.ecosystem.Regressor(), n_features_to_select=1).fit(X, LINE).support_.sum() == 1
+
+
+@pytest.mark.parametrize("options", [{"alpha": -1.0}, {"max_iter": -3}, {"tol": -1}])
+def test_options_that_are_negative_are_refused(options):
+    with pytest.raises(ValueError, match=rf"Regressor: {next(iter(options))} is -"):
+        ng.ecosystem.Regressor(loss="poisson", **options).fit(X, COUNTS)
+
+
+@pytest.mark.filterwarnings("ignore:minimize. the result does not depend")
+def test_a_constant_is_a_model():
+    fit = ng.ecosystem.Regressor(lambda p, X: p["mean"], {"mean": 0.0}).fit(X, LINE)
+    np.testing.assert_allclose(fit.predict(X), np.full(len(X), LINE.mean()), rtol=1e-5)
+
+
 def saturation(p, X):
     return p["top"] * np.tanh(p["rate"] * X[:, 0])
 

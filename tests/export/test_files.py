@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from llvmlite import binding
+from scipy import integrate, ndimage
 
 import numgrad as ng
 from numgrad.codegen.c_library import length_of
@@ -84,6 +85,39 @@ def test_loaded_functions_have_the_bits_of_jit(names: list[str], tmp_path: Path)
         assert same(loaded[name](*arguments), fast(*arguments)), name
 
 
+SQUARE = RNG.normal(size=(6, 6)) + 6 * np.eye(6)
+KERNELS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "large_product": (lambda a, b: a @ b, (RNG.normal(size=(70, 80)), RNG.normal(size=(80, 66)))),
+    "order": (lambda x: (np.sort(x), np.argsort(x)), (X[0],)),
+    "spectrum": (lambda x: np.abs(np.fft.rfft(x)), (RNG.normal(size=12),)),
+    "system": (lambda a, b: np.linalg.solve(a, b), (SQUARE, RNG.normal(size=6))),
+    "factor": (lambda a: np.linalg.cholesky(a @ a.T), (SQUARE,)),
+    "loop": (
+        ng.value_and_grad(lambda x: ng.scan(lambda c, a: (np.sin(c) * a, c), 1.0, x)[0]),
+        (X[0],),
+    ),
+    "branch": (lambda x: ng.cond(x[0] > 0, lambda x: x.sum(), lambda x: x.prod(), x), (X[0],)),
+}
+
+
+@pytest.mark.slow(cases=0)
+@pytest.mark.parametrize("cpu", ["native", "generic"])
+def test_kernels_go_along(cpu: str, tmp_path: Path) -> None:
+    compiled = {name: ng.jit(f) for name, (f, _) in KERNELS.items()}
+    natives = {
+        name: fast.native(*KERNELS[name][1], shapes="fixed") for name, fast in compiled.items()
+    }
+    ng.export(natives, tmp_path / "model", cpu=cpu)
+    loaded = ng.load_native(tmp_path / "model")
+    for name, fast in compiled.items():
+        arguments = KERNELS[name][1]
+        ours = loaded[name](*arguments)
+        if cpu == "native" and name != "large_product":  # which has BLAS in the process
+            assert same(ours, natives[name](*arguments))
+        for a, b in zip(leaves(ours), leaves(fast(*arguments)), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-13)
+
+
 def test_one_function_is_loaded_by_itself(native: Any, tmp_path: Path) -> None:
     exported = ng.export(native, tmp_path / "model")
     assert {path.name for path in exported.files.values()} == {
@@ -119,11 +153,55 @@ def test_it_loads_with_numpy_alone(native: Any, tmp_path: Path) -> None:
     assert done.stdout.strip() == native(*SMALL)[1].sum().hex()
 
 
+def test_a_module_that_stands_alone(native: Any, tmp_path: Path) -> None:
+    files = ng.export({"f": native}, tmp_path / "model", module=True).files
+    program = (
+        "import sys\n"
+        "sys.modules['numgrad'] = None\n"
+        "import numpy as np, model_native as model\n"
+        "print(model.f(np.linspace(-1.0, 1.0, 4), 2.0)[1].sum().hex(), model.f)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(native(*SMALL)[1].sum().hex() + " native f, int32_t f(const")
+    assert files["module"].name == "model_native.py"
+
+
+def test_a_library_hides_no_module(native: Any, tmp_path: Path) -> None:
+    (tmp_path / "model.py").touch()
+    with pytest.raises(ng.NumgradValueError, match="would hide it from import; choose another"):
+        ng.export(native, tmp_path / "model")
+
+
 def test_a_function_for_numba(native: Any, tmp_path: Path) -> None:
     ng.export(native, tmp_path / "model")
     value, grown = ng.load_native(tmp_path / "model").njit(*SMALL)
     assert value == native(*SMALL)[0]
     np.testing.assert_array_equal(grown, native(*SMALL)[1])
+
+
+def test_callbacks_of_loaded_functions(tmp_path: Path) -> None:
+    functions = {
+        "wave": ng.jit(lambda t, k, c: np.exp(-k * t) * np.sin(t) + np.sum(c)).native(
+            0.0, 0.0, np.ones(2)
+        ),
+        "weighted": ng.jit(lambda w, k: np.sum(w * k)).native(np.zeros(9), np.zeros(9)),
+    }
+    ng.export(functions, tmp_path / "model")
+    loaded = ng.load_native(tmp_path / "model")
+    c = np.array([0.5, -0.5, 1.0])
+    one = loaded["wave"].low_level_callable("double(double)", 0.5, c)
+    expected = integrate.quad(lambda t: np.exp(-0.5 * t) * np.sin(t) + 1.0, 0, 10)[0]
+    assert integrate.quad(one, 0, 10)[0] == pytest.approx(expected, rel=1e-12)
+    several = loaded["wave"].low_level_callable("double(int, double *)", c)
+    assert integrate.quad(several, 0, 10, args=(0.5,))[0] == pytest.approx(expected, rel=1e-12)
+    window = "int(double *, intptr_t, double *, void *)"
+    call = loaded["weighted"].low_level_callable(window, np.arange(9.0))
+    image = RNG.normal(size=(6, 7))
+    filtered = ndimage.generic_filter(image, lambda w: np.sum(w * np.arange(9.0)), size=3)
+    np.testing.assert_allclose(ndimage.generic_filter(image, call, size=3), filtered)
 
 
 @pytest.mark.parametrize("cpu", ["native", "generic"])
@@ -183,7 +261,7 @@ def test_objects_for_other_systems(native: Any, tmp_path: Path) -> None:
     if sys.platform != "darwin":
         assert "library" not in exported.files
         assert "link apple.o there" in repr(exported)
-        with pytest.raises(ng.NumgradValueError, match="describes no library"):
+        with pytest.raises(ng.NumgradValueError, match="has no library"):
             ng.load_native(tmp_path / "apple")
 
 

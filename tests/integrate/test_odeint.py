@@ -248,6 +248,11 @@ def test_containers():
     np.testing.assert_allclose(out["b"][1][0], 2j * np.exp(-TIMES), rtol=1e-6)
 
 
+def test_arguments_as_a_tuple():
+    f = lambda r: ng.odeint(decay, 1.0, TIMES, args=(r,))[-1]  # noqa: E731
+    assert ng.grad(f)(0.5) == ng.grad(lambda r: ng.odeint(decay, 1.0, TIMES, r)[-1])(0.5)
+
+
 @either
 def test_few_times_and_repeated_ones(run):
     """No time, one, and several that are the same."""

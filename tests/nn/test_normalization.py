@@ -284,6 +284,17 @@ def test_running_statistics_that_change_before_the_backward():
         y.backward()
 
 
+def test_a_result_that_is_written_to():
+    # as nn.ReLU(inplace=True) after a normalization does; the backward needs x, not the result
+    x = np.random.default_rng(3).normal(size=(5, 2))
+    grads = []
+    for inplace in (False, True):
+        t = ng.tensor(x, requires_grad=True)
+        (F.relu(F.batch_norm(t, None, None, training=True), inplace=inplace) * t).sum().backward()
+        grads.append(t.grad)
+    assert np.array_equal(*grads)
+
+
 def test_second_derivatives_of_an_empty_batch():
     layer = nn.BatchNorm1d(4)
     x = ng.tensor(np.ones((0, 4)), requires_grad=True)

@@ -220,6 +220,48 @@ def test_fits_are_pickled():
         again.estimates.profile("rate")
 
 
+def test_data_of_other_labels_are_refused():
+    """They would be matched by place."""
+    pandas = pytest.importorskip("pandas")
+    x, y = pandas.Series(X), pandas.Series(Y)
+    shuffled = y.sample(frac=1, random_state=0)
+    for options in (
+        {"x": x, "y": shuffled}, {"x": X, "y": y, "sigma": shuffled},
+        {"x": {"t": x}, "y": shuffled}, {"x": x.to_frame(), "y": shuffled},
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=r"curve_fit: \w+ and \w+ have different labels"):
+            ng.curve_fit(lambda x, a: a, **options)
+    fit = ng.curve_fit(decay, x.sample(frac=1, random_state=0), shuffled)
+    np.testing.assert_allclose(fit.parameters, ng.curve_fit(decay, X, Y).parameters, rtol=1e-6)
+    xarray = pytest.importorskip("xarray")
+    with pytest.raises(ValueError, match="x and y have different labels"):
+        ng.curve_fit(decay, xarray.DataArray(X, dims="t"), xarray.DataArray(Y, dims="u"))
+
+
+def test_a_fit_keeps_data_of_its_own():
+    x, y, sigma = X.copy(), Y.copy(), np.full(30, 0.1)
+    fit = ng.curve_fit(decay, x, y, sigma=sigma)
+    before = fit.profile("rate")
+    for array in (x, y, sigma):
+        array[:] = 0.0  # a buffer that is used again
+    np.testing.assert_allclose(fit.profile("rate"), before, rtol=1e-12)
+    np.testing.assert_array_equal(fit.y, Y)
+
+
+def test_a_report_says_what_is_at_its_bound():
+    fit = ng.curve_fit(decay, X, Y, bounds={"offset": (0, 0.2)}, fixed={"rate": 0.7})
+    notes = dict(zip(fit.names, (row[-1] for row in list(fit.rows())[1:]), strict=True))
+    assert notes == {"amplitude": "", "rate": "fixed", "offset": "at its bound: see profile"}
+    with pytest.raises(ValueError, match=r"profile: rate is fixed; take a free parameter, of amp"):
+        fit.profile("rate")
+    tied = ng.curve_fit(decay, X, Y, tie={"offset": "amplitude / 6"})
+    with pytest.raises(ValueError, match=r"offset is tied, = amplitude / 6; take"):
+        tied.profile("offset")
+    assert [end.shape for end in fit.confidence_band([])] == [(0,), (0,)]
+    with pytest.raises(TypeError, match="'levels': contour is of one level, plot_contour of sev"):
+        fit.contour("amplitude", "offset", levels=[0.5])
+
+
 def test_labels_of_pandas_come_out():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"x": X, "y": Y}, index=pandas.Index(np.arange(30) + 5, name="day"))

@@ -400,3 +400,30 @@ def test_modes_around_a_solver_are_neither_obeyed_nor_changed():
 def test_a_result_that_is_a_number_is_called_one():
     with pytest.raises(ng.NumgradRuntimeError, match="returned a float that does not depend"):
         ng.minimize(lambda x: 3, np.zeros(2))
+
+
+@pytest.mark.parametrize("method", ["BFGS", "trust-exact"])
+def test_unknowns_that_do_not_count_are_named(method):
+    def loss(p):
+        return (p["a"] - 1.0) ** 2 + p["b"][1] ** 2 + ng.round(p["b"][0]) + (p["c"] > 0)
+
+    start = {"a": 0.0, "b": np.array([0.1, 1.0]), "c": 2.0}
+    with pytest.warns(UserWarning, match="minimize: the result does not depend on c at") as met:
+        result = ng.minimize(loss, start, method=method)
+    assert [w.filename for w in met] == [__file__]
+    assert result.x["a"] == pytest.approx(1.0, abs=1e-4)
+    with pytest.warns(UserWarning, match="does not depend on c at the start"):
+        ng.minimize(loss, start, fixed={"a": 1.0}, method=method)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"jac": True}, "no parameter 'jac': gradients are exact"),
+        ({"method": "BFGS", "bounds": [(0, 1)]}, "BFGS takes no bounds; .* L-BFGS-B"),
+        ({"method": "L-BFGS-B", "constraints": ng.constraint(np.sum)}, "constraints; .* SLSQP"),
+    ],
+)
+def test_what_methods_do_not_take(options, words):
+    with pytest.raises(ng.NumgradError, match=words):
+        ng.minimize(lambda x: np.sum(x**2), [0.5], **options)

@@ -292,6 +292,8 @@ def test_powers_of_numbers_end():
         ({"tie": {"a": "b"}, "bounds": {"a": (0, 5)}}, "a is tied, and follows others"),
         ({"bounds": {"b": (3, 5)}}, "outside of its bounds"),
         ({"bounds": {"q": (3, 5)}}, "no parameter 'q'; there are a, b"),
+        ({"bounds": {"a": (1, 1)}}, r"both bounds of .*a.* are 1.0; fix it, as by fixed={'a': 1"),
+        ({"jac": "2-point"}, "there is no parameter 'jac': Jacobians are exact"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(options, words):
@@ -309,6 +311,9 @@ def test_what_is_wrong_is_named(options, words):
         ({"fixed": {"q": 1}}, "no parameter 'q'; there are amplitude, rate, offset"),
         ({"bounds": {"q": (0, 1)}}, "no parameter 'q'; there are amplitude, rate, offset"),
         ({"nan_policy": "propagate"}, "choose 'raise', or 'omit'"),
+        ({"bounds": [(0, 3), (0, 5), (0, 1)]}, "a list of pairs, as for ng.minimize"),
+        ({"p0": [1j, 1, 1]}, "p0 has complex numbers"),
+        ({"maxfev": 100}, "no parameter 'maxfev': it is max_nfev"),
     ],
 )
 def test_what_is_wrong_with_a_fit_is_named(options, words):

@@ -206,3 +206,8 @@ def test_kernel_densities_compiled_mapped_and_twice_differentiated():
 def test_errors(call, words):
     with pytest.raises(ng.NumgradError, match=words):
         call()
+
+
+def test_fits_of_arrays_are_numbers():
+    assert all(type(value) is np.float64 for value in ng.stats.norm.fit(np.arange(5.0)))
+    assert all(isinstance(value, ng.Tensor) for value in ng.stats.norm.fit(ng.arange(5.0)))

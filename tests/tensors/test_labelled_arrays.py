@@ -485,6 +485,19 @@ def test_xarray_aligns_by_coordinates():
         ng.multiply(a, data_array(dim="s"))
 
 
+def test_elements_by_attribute_and_loc():
+    pandas = pytest.importorskip("pandas")
+    s = pandas.Series(NUMBERS, ["a", "b", "c"])
+
+    def f(p):
+        return p.a * p.loc["b"] ** 2 + np.sum(p.loc["b":"c"]) + p.loc[["a", "c"]]["c"]
+
+    assert f(s) == 4.0 + 5.0 + 3.0
+    assert is_series(ng.grad(f)(s), [4.0, 4.0 + 1.0, 2.0], s.index)
+    with pytest.raises(AttributeError, match="no attribute 'd'"):
+        ng.grad(lambda p: p.d)(s)
+
+
 def test_jacobians_and_hessians_of_series_are_frames():
     pandas = pytest.importorskip("pandas")
     s, weights = series(), pandas.Series(OTHERS, [10, 11, 12])

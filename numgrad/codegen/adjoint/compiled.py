@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -90,6 +91,11 @@ class Text:
         return "\n".join([*imports, "", *functions, text]), externals
 
     @cached_property
+    def serial(self) -> str:
+        """The whole text for one thread; parallel loops have the same chunks, so the same bits."""
+        return one_by_one(self.whole[0]) if self.parallel.is_parallel else self.whole[0]
+
+    @cached_property
     def signature(self) -> str:
         types = [
             type_name(dtype) + (f"[{_COLUMNS[rank - 1]}]" if rank else "")
@@ -123,6 +129,43 @@ class Text:
         except Unsupported as reason:
             raise fault(self.name, f"its program is not compiled, as it has {reason}") from reason
         return threads.ChunkLauncher(entry) if is_parallel else entry
+
+
+class _OneByOne(ast.NodeTransformer):
+    """Makes parallel loops of a function serial: variables of a task are its own, and kept.
+
+    ``names`` are those assigned so far.
+    """
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        if isinstance(node.ctx, ast.Store):
+            self.names.add(node.id)
+        return node
+
+    def visit_For(self, node: ast.For) -> Any:
+        before = set(self.names)
+        self.generic_visit(node)
+        call = node.iter
+        if not (isinstance(call, ast.Call) and ast.unparse(call.func) == "prange"):
+            return node
+        stored = (n for n in ast.walk(node) if isinstance(n, ast.Name))
+        own = {n.id for n in stored if isinstance(n.ctx, ast.Store)} & before
+        call.func = ast.Name("range", ast.Load())
+        kept = [f"{name}__kept = {name}" for name in sorted(own)]
+        again = [f"{name} = {name}__kept" for name in sorted(own)]
+        return [*ast.parse("\n".join(kept)).body, node, *ast.parse("\n".join(again)).body]
+
+
+def one_by_one(source: str) -> str:
+    """A text whose parallel loops are serial."""
+    tree = ast.parse(source)
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            _OneByOne().visit(node)
+    return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
 
 
 def fault(name: str, problem: str) -> NumgradRuntimeError:

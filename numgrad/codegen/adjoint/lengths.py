@@ -19,12 +19,22 @@ from numgrad.codegen.adjoint.representation import (
 )
 from numgrad.errors import NumgradKernelError
 
+
+def _by_method(name: str, *operands: Any) -> Any:
+    """A function as a method of numbers that are known when machine code runs, if one is."""
+    for k, operand in enumerate(operands):
+        method = getattr(operand, name, None)
+        if method is not None:
+            return method(*operands[:k], *operands[k + 1 :])
+    return None
+
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **FOLD,
-    "min": min,
-    "max": max,
+    "min": lambda a, b: _by_method("least", a, b) or min(a, b),
+    "max": lambda a, b: _by_method("most", a, b) or max(a, b),
     "abs": abs,
-    "int": int,
+    "int": lambda a: _by_method("whole", a) or int(a),
     "float": float,
     "bool": bool,
     "isqrt": lambda a: int(sqrt(a)),
@@ -43,19 +53,19 @@ class ResultLengths:
         self.function, self.operations = function, operations
         self.makers = {s.name: s for s in function.body.statements if isinstance(s, Define | Load)}
 
-    def shape(self, array: str, arguments: Mapping[str, Any]) -> tuple[int, ...]:
-        """The shape of an array."""
-        known = self.function.arrays[array].shape
-        return tuple([max(0, int(self.value(n, arguments))) for n in known])
+    def values(self, array: str, arguments: Mapping[str, Any]) -> list[Any]:
+        """The lengths of an array, which count as 0 where they are less."""
+        return [self.value(n, arguments) for n in self.function.arrays[array].shape]
 
     def traced_shape(self, array: str, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
         """The shape of an array where only lengths are known, which may be symbols."""
         try:
-            values = [self.value(n, arguments) for n in self.function.arrays[array].shape]
+            values = self.values(array, arguments)
         except (NumgradKernelError, AttributeError, TypeError) as error:
             raise NumgradKernelError(
                 f"{self.function.name}: the length of a result depends on numbers, which a "
-                "compiled function does not know beforehand; pass an array that is written"
+                "compiled function does not know beforehand; give them as constants "
+                "(static_argnums) or lengths of arrays, or pass an array that is written"
             ) from error
         return tuple([max(0, n) if isinstance(n, int) else n for n in values])
 

@@ -32,6 +32,7 @@ from numgrad.codegen.adjoint.sweeps import (
     with_derivatives,
 )
 from numgrad.codegen.adjoint.tangent import tangent_text
+from numgrad.codegen.adjoint.text_calls import TextCalls
 from numgrad.codegen.adjoint.vectors import facts_of
 from numgrad.codegen.intrinsics import grow, growing
 from numgrad.errors import NumgradKernelError, NumgradValueError
@@ -129,7 +130,14 @@ class DerivativeProgram:
 
     ``call``, ``vjp``, ``jvp`` and ``jvp_of_vjp`` take arrays that are contiguous and have exactly
     these dtypes, and numbers, and change none of them.
+
+    Attributes
+    ----------
+    calls
+        What they do with arrays: Note [Calls of texts].
     """
+
+    calls = TextCalls()
 
     def __init__(self, definition: KernelDefinition, kinds: Sequence[Kind]) -> None:
         self.definition, self.operations = definition, definition.operations
@@ -348,7 +356,7 @@ class DerivativeProgram:
         """Arguments by name, with copies of those that are overwritten."""
         given = dict(zip(self.names, arguments, strict=True))
         for check in self.function.checks:
-            if not self.lengths.value(check.condition, given):
+            if not self.calls.holds(self.lengths.value(check.condition, given)):
                 operands = [self.lengths.value(n, given) for n in check.operands]
                 message = check.message.format(*operands)
                 if check.error is not None:
@@ -356,39 +364,43 @@ class DerivativeProgram:
                 raise NumgradValueError(f"{self.function.name}: {message}")
         for output in self.outputs:
             if output.array in given:
-                given[output.array] = given[output.array].copy()
+                given[output.array] = self.calls.copy(given[output.array])
         return given
+
+    def _shape(self, name: str, given: Mapping[str, Any]) -> list[Any]:
+        """The shape of a result."""
+        return [self.calls.length(n) for n in self.lengths.values(name, given)]
 
     def _results(self, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
         results = {}
         for name in self.function.results:
             counts = name in self.function.written or name == self.function.failed
-            maker = np.zeros if counts else np.empty
-            dtype = self.function.arrays[name].dtype
-            results[name] = maker(self.lengths.shape(name, given), dtype)
+            dtype, shape = self.function.arrays[name].dtype, self._shape(name, given)
+            results[name] = self.calls.make("zeros" if counts else "empty", shape, dtype)
         return results
 
     def _check_results(self, results: Mapping[str, Any]) -> None:
         """Raise for what the kernel itself has found wrong."""
         failed = results.get(self.function.failed)
-        if failed is not None and failed.any():
+        if failed is not None and self.calls.any(failed):
             place = np.flatnonzero(failed.reshape(-1, failed.shape[-1]).any(axis=0))[0]
             raise NumgradValueError(f"{self.function.name}: {self.function.failures[place]}")
 
     def _outputs_of(self, arrays: Mapping[str, Any]) -> list[np.ndarray]:
         return [
-            arrays[o.array].reshape(()) if o.is_number else arrays[o.array] for o in self.outputs
+            self.calls.number(arrays[o.array]) if o.is_number else arrays[o.array]
+            for o in self.outputs
         ]
 
     def _first(self, given: Mapping[str, Any], results: Mapping[str, Any]) -> list[Any]:
-        constants = [np.ascontiguousarray(a) for a in self.function.constants.values()]
+        constants = map(self.calls.contiguous, self.function.constants.values())
         return [*given.values(), *constants, *results.values()]
 
     def call(self, *arguments: Any) -> list[np.ndarray]:
         """The outputs."""
         given = self._given(arguments)
         results = self._results(given)
-        self.forward.entry(*self._first(given, results))
+        self.calls.run(self.forward, self._first(given, results))
         self._check_results(results)
         return self._outputs_of({**given, **results})
 
@@ -400,17 +412,17 @@ class DerivativeProgram:
             if seed is not None and self.function.arrays[name].differentiable:
                 shape, dtype = arrays[name].shape, arrays[name].dtype
                 if name in out:  # an array may be returned twice
-                    out[name] += seed
+                    self.calls.add(out[name], seed)
                 else:
-                    out[name] = np.empty(shape, dtype)
-                    out[name][...] = seed
+                    out[name] = self.calls.make("empty", shape, dtype)
+                    self.calls.fill(out[name], seed)
         dtypes = self.function.dtypes
         return {
             name: out[name]
             if name in out
-            else np.zeros(arrays[name].shape, arrays[name].dtype)
+            else self.calls.make("zeros", arrays[name].shape, arrays[name].dtype)
             if name in self.function.arrays
-            else np.zeros(1, dtypes[name])
+            else self.calls.make("zeros", (1,), dtypes[name])
             for name in self._with_derivatives
         }
 
@@ -458,16 +470,20 @@ class DerivativeProgram:
         for level, tangents in enumerate(along):
             read = self.read_text(text)
             own = dict(zip(read.parameters, zip(names, values, strict=True), strict=True))
-            values += read.constants.values()
+            values += map(self.calls.contiguous, read.constants.values())
             names += read.constants
             derivable = with_derivatives(read)
             text = self.tangent_of(text, tuple([n for n in derivable if own[n][0] in tangents]))
             for n in derivable:
                 name, value = own[n]
-                zero = np.zeros_like(value) if n in read.arrays else read.dtypes[n].type(0)
-                values.append(tangents.get(name, zero))
+                if name in tangents:
+                    values.append(tangents[name])
+                elif n in read.arrays:
+                    values.append(self.calls.make("zeros", value.shape, value.dtype))
+                else:
+                    values.append(read.dtypes[n].type(0))
                 names.append((name, level))
-        text.entry(*values)
+        self.calls.run(text, values)
         self._check_results(results)
         ends = dict(zip(names, values, strict=True))
         out = {}
@@ -492,7 +508,7 @@ class DerivativeProgram:
             arrays = {**given, **results}
             ones = [1 if o.dtype.kind in "fc" else None for o in self.outputs]
             bars = self._cotangents(arrays, ones)
-            self.gradient(inputs).entry(*self._first(given, results), *bars.values())
+            self.calls.run(self.gradient(inputs), [*self._first(given, results), *bars.values()])
             self._check_results(results)
             gradients = tuple([bars[n] for n in inputs])
             return self._outputs_of(arrays), UnitGradients(inputs, [gradients])
@@ -501,9 +517,9 @@ class DerivativeProgram:
             return self.call(*arguments), None
         given = self._given(arguments)
         results = self._results(given)
-        state = split.new_state(given)
+        state = split.new_state(given, self.calls)
         text = self.forward if split.is_empty else split.forward
-        text.entry(*self._first(given, results), *state.arrays)
+        self.calls.run(text, [*self._first(given, results), *state.arrays])
         self._check_results(results)
         return self._outputs_of({**given, **results}), state
 
@@ -548,39 +564,37 @@ class DerivativeProgram:
         results = {}
         for k, output in enumerate(self.outputs):
             if outputs is not None:
-                own = outputs[k].reshape(1) if output.is_number else outputs[k]
+                own = self.calls.row(outputs[k]) if output.is_number else outputs[k]
                 (given if output.array in given else results)[output.array] = own
             elif output.array not in given:  # its lengths may be read
-                results[output.array] = np.empty(
-                    self.lengths.shape(output.array, given), output.dtype
-                )
+                shape = self._shape(output.array, given)
+                results[output.array] = self.calls.make("empty", shape, output.dtype)
         results = {
-            name: results[name] if name in results else np.zeros(1, np.int64)
+            name: results[name]
+            if name in results
+            else self.calls.make("zeros", (1,), np.dtype(np.int64))
             for name in self.function.results
         }
         bars = self._cotangents({**given, **results}, seeds)
-        split.reverse.entry(*self._first(given, results), *state.arrays, *bars.values())
+        values = [*self._first(given, results), *state.arrays, *bars.values()]
+        self.calls.run(split.reverse, values)
         return self._gradients_of(bars, state.inputs)
 
     def _scaled(
         self, arguments: Sequence[Any], state: UnitGradients, seeds: Sequence[Any]
     ) -> list[Any]:
-        """The gradients for a seed, from those for 1.
-
-        Where one of these is not finite, that may come of an overflow which the seed would prevent,
-        so the sweep runs again.
-        """
+        """The gradients for a seed, from those for 1."""
         (seed,) = [s for s, o in zip(seeds, self.outputs, strict=True) if o.dtype.kind in "fc"]
         arrays = None if seed is None else state.take()
-        if arrays is not None and seed != 1:
-            with np.errstate(all="ignore"):
-                if all(np.isfinite(a.sum()) for a in arrays):
-                    for a in arrays:
-                        np.multiply(a, np.asarray(seed, a.dtype), out=a)
-                else:
-                    arrays = None
         if arrays is None:
             return self.vjp(arguments, seeds, state.inputs)
+        places = [self.names.index(n) for n in state.inputs]
+
+        def again() -> list[Any]:
+            gradients = self.vjp(arguments, seeds, state.inputs)
+            return [gradients[k] for k in places]
+
+        arrays = self.calls.scaled(arrays, seed, again)
         return self._gradients_of(dict(zip(state.inputs, arrays, strict=True)), state.inputs)
 
     def _gradients_of(self, bars: Mapping[str, np.ndarray], inputs: tuple[str, ...]) -> list[Any]:
@@ -589,7 +603,7 @@ class DerivativeProgram:
             if n not in inputs
             else bars[n]
             if n in self.function.arrays
-            else bars[n].reshape(())
+            else self.calls.number(bars[n])
             for n in self.names
         ]
 
@@ -607,7 +621,7 @@ class DerivativeProgram:
         return [
             None
             if o.array not in dots
-            else dots[o.array].reshape(())
+            else self.calls.number(dots[o.array])
             if o.is_number
             else dots[o.array]
             for o in self.outputs
@@ -629,9 +643,11 @@ class DerivativeProgram:
             if name not in self.function.arrays:
                 out[name] = self.function.dtypes[name].type(0) if tangent is None else tangent
                 continue
-            out[name] = np.zeros_like(arrays[name])
+            array = arrays[name]
+            maker = "zeros" if tangent is None else "empty"
+            out[name] = self.calls.make(maker, array.shape, array.dtype)
             if tangent is not None:
-                out[name][...] = tangent
+                self.calls.fill(out[name], tangent)
         return out
 
 

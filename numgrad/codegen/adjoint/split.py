@@ -44,6 +44,7 @@ from numgrad.codegen.adjoint.sweeps import (
     with_derivatives,
 )
 from numgrad.codegen.adjoint.text import Line, joined_lines, names_of_text
+from numgrad.codegen.adjoint.text_calls import TextCalls
 from numgrad.codegen.adjoint.vectors import facts_of
 from numgrad.codegen.dtypes import numpy_name
 
@@ -246,43 +247,45 @@ class SplitProgram:
 
     # --------------------------------------------------------------------------------- the state
 
-    def new_state(self, given: Mapping[str, Any]) -> ForwardState:
+    def new_state(self, given: Mapping[str, Any], calls: TextCalls) -> ForwardState:
         """Room for the state of a call."""
         makers = [
             *["empty" for _ in self.tapes],
             *[self._made[name].maker for name in self.locals],
             *["zeros" for _ in self.kept],
         ]
-        pairs = zip(makers, self._layout(given), strict=True)
-        arrays = tuple([getattr(np, maker)(*layout) for maker, layout in pairs])
+        pairs = zip(makers, self._layout(given, calls), strict=True)
+        arrays = tuple([calls.make(maker, *layout) for maker, layout in pairs])
         return ForwardState(self.inputs, arrays)
 
     def nbytes(self, given: Mapping[str, Any]) -> int:
         """The bytes of the state of a call."""
-        return sum(prod(shape) * dtype.itemsize for shape, dtype in self._layout(given))
+        layout = self._layout(given, TextCalls())
+        return sum(prod(shape) * dtype.itemsize for shape, dtype in layout)
 
-    def _layout(self, given: Mapping[str, Any]) -> list[tuple[tuple[int, ...], np.dtype]]:
+    def _layout(
+        self, given: Mapping[str, Any], calls: TextCalls
+    ) -> list[tuple[tuple[Any, ...], np.dtype]]:
         """The shape and dtype of each array of the state."""
-        layout: list[tuple[tuple[int, ...], np.dtype]] = []
+        layout: list[tuple[tuple[Any, ...], np.dtype]] = []
         tapes = self.backward.tapes
         for name in self.tapes:
             loop = tapes.loops[name]
             if tapes.is_bounded(loop):
                 assert loop.at_most is not None
-                length = max(0, int(self.lengths.value(loop.at_most, given)))
+                length = calls.length(self.lengths.value(loop.at_most, given))
             else:
-                length = prod(self._trips(one, given) for one in tapes.chain(loop))
+                bounds = [(one.low, one.high, one.step) for one in tapes.chain(loop)]
+                length = prod(
+                    calls.trips(*[self.lengths.value(n, given) for n in three]) for three in bounds
+                )
             layout.append(((length,), self.function.dtypes[name]))
         for name in self.locals:
-            lengths = [int(self.lengths.value(n, given)) for n in self._made[name].shape]
-            shape = tuple([max(0, n) for n in lengths])
+            lengths = [self.lengths.value(n, given) for n in self._made[name].shape]
+            shape = tuple(map(calls.length, lengths))
             layout.append((shape, self.function.arrays[name].dtype))
         layout += [((len(names),), dtype) for dtype, names in self.kept.values()]
         return layout
-
-    def _trips(self, loop: KernelLoop, given: Mapping[str, Any]) -> int:
-        bounds = [int(self.lengths.value(n, given)) for n in (loop.low, loop.high, loop.step)]
-        return len(range(*bounds))
 
 
 def cotangent_kinds(function: KernelFunction) -> list[tuple[np.dtype, int]]:

@@ -18,7 +18,7 @@ gradient of an MLP of 60 layers has 180 nests and 8 functions.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +64,16 @@ def variant(body: str, *, parallel: bool) -> str:
     own, other = (PARALLEL, SERIAL) if parallel else (SERIAL, PARALLEL)
     lines = [line.replace(own, "") for line in body.splitlines(True) if other not in line]
     return "".join(lines).replace("@RANGE@", "prange" if parallel else "range")
+
+
+def for_lengths(source: str, lengths: Mapping[str, int]) -> str:
+    """A source for axes of known lengths: every function sets them, so LLVM unrolls loops."""
+
+    def fixed(head: re.Match[str]) -> str:
+        known = [n for n in lengths if re.search(rf"\b{n}\b", head[0])]
+        return head[0] + "".join(f"\n    {n} = {lengths[n]}" for n in known)
+
+    return re.sub(r"^def \w+\(.*\):$", fixed, source, flags=re.M)
 
 
 @dataclass

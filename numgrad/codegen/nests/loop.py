@@ -20,8 +20,7 @@ write to what a loop returns.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -57,15 +56,6 @@ class LoopKernel:
     functions: dict[str, object]
     lengths: list[int]
     shared: dict[int, tuple[int, int]]
-
-    def source_for(self, lengths: Mapping[str, int]) -> str:
-        """The source for axes of known lengths: every function sets them, so LLVM unrolls loops."""
-
-        def fixed(head: re.Match) -> str:
-            known = [n for n in lengths if re.search(rf"\b{n}\b", head[0])]
-            return head[0] + "".join(f"\n    {n} = {lengths[n]}" for n in known)
-
-        return re.sub(r"^def \w+\(.*\):$", fixed, self.source, flags=re.M)
 
 
 def _kind(term: Term, rank: int) -> str:

@@ -1,174 +1,166 @@
-"""``scipy.LowLevelCallable`` of native functions; ``native`` is a ``NativeFunction``."""
+"""``scipy.LowLevelCallable`` of native functions, by NumPy and ctypes.
+
+Note [Callbacks]
+----------------
+SciPy gives a callback numbers or a window, and a pointer to data. An adapter, in machine code,
+calls the C entry with these and with what the data hold for its other arguments: a slot of eight
+bytes says how many numbers are given, or how large a window is, one follows for each argument
+of the entry that is no result. An exported library has adapters of its functions.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.c_entry import adapter, load_entry, number_parts
-from numgrad.codegen.c_library import length_of
-from numgrad.compiler.native.program import lasting
+from numgrad.codegen.c_library import ExportedFunction, length_of
 from numgrad.errors import NumgradTypeError, NumgradValueError
 
-_NAN = "0x7FF8000000000000"
-_INTEGRANDS = {
-    "double(double)": ("double %_t0", ("c_double",)),
-    "double(double,void*)": ("double %_t0, ptr %_data", ("c_double", "c_void_p")),
-    "double(int,double*)": ("i32 %_count, ptr %_t", ("c_int", "c_void_p")),
-    "double(int,double*,void*)": (
-        "i32 %_count, ptr %_t, ptr %_data",
-        ("c_int", "c_void_p", "c_void_p"),
+_ONE = ("one", ctypes.c_double, (ctypes.c_double, ctypes.c_void_p))
+_SEVERAL = ("several", ctypes.c_double, (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p))
+_POINTER = ctypes.c_void_p
+_FORMS: dict[str, tuple[str, Any, tuple[Any, ...]]] = {
+    "double(double)": _ONE,
+    "double(double,void*)": _ONE,
+    "double(int,double*)": _SEVERAL,
+    "double(int,double*,void*)": _SEVERAL,
+    "int(double*,intptr_t,double*,void*)": (
+        "filter",
+        ctypes.c_int,
+        (_POINTER, ctypes.c_ssize_t, _POINTER, _POINTER),
     ),
 }
-"""Signatures of integrands: parameters in LLVM's language and in those of `ctypes`."""
-_FILTER = "int(double*,intptr_t,double*,void*)"
+"""Signatures of callbacks: adapters, and their types in ctypes."""
 
 
-def low_level_function(native: Any, signature: str, rest: Sequence[Any]) -> Any:
-    """The function as a ``scipy.LowLevelCallable`` of a signature."""
+def forms(function: ExportedFunction) -> list[str]:
+    """The adapters that suit a function."""
+    if _misfit(function) or not function.inputs:
+        return []
+    first = function.inputs[0]
+    if first.dtype != np.float64:
+        return []
+    if first.shape is None:
+        return ["one", "several"]
+    return ["filter"] if len(first.shape) == 1 else []
+
+
+def low_level_function(
+    function: ExportedFunction,
+    signature: str,
+    rest: Sequence[Any],
+    address_of: Callable[[str], int],
+) -> Any:
+    """The function as a ``scipy.LowLevelCallable`` of a signature.
+
+    ``address_of`` gives the address of an adapter.
+    """
     from scipy import LowLevelCallable
 
     form = re.sub(r"\s+", "", signature)
-    if form in _INTEGRANDS:
-        text, kinds, result = *_integrand(native, form, rest), ctypes.c_double
-    elif form == _FILTER:
-        text, kinds, result = *_filter(native, rest), ctypes.c_int
-    else:
-        listed = ", ".join([*_INTEGRANDS, _FILTER])
+    if form not in _FORMS:
         raise NumgradValueError(
-            f"low_level_callable: no callback has the signature {signature!r}; one of {listed}"
+            f"low_level_callable: no callback has the signature {signature!r}; one of "
+            f"{', '.join(_FORMS)}"
         )
-    address = load_entry(text)
-    types = [getattr(ctypes, kind) for kind in kinds]
-    function = ctypes.CFUNCTYPE(result, *types)(address)
+    misfit = _misfit(function)
+    if misfit:
+        raise _refuse(misfit)
+    adapter, result, types = _FORMS[form]
+    if adapter == "filter":
+        given, arrays = _of_window(function, rest)
+    else:
+        given, arrays = _of_numbers(function, form, adapter, rest)
+    data = _data(function, given, arrays)
+    address = address_of(adapter)
+    pointer = ctypes.c_void_p(data.ctypes.data)
+    pointer.arrays = data, arrays  # pyright: ignore  # which live as long as the callback
+    if "void*" not in form:
+        form = form.replace(")", ",void*)")
     spelling = form.replace("*", " *").replace("(", " (", 1).replace(",", ", ")  # as SciPy has it
-    return LowLevelCallable(function, signature=spelling)
+    code = ctypes.CFUNCTYPE(result, *types)(address)
+    return LowLevelCallable(code, user_data=pointer, signature=spelling)
 
 
 def _refuse(reason: str) -> NumgradTypeError:
     return NumgradTypeError(f"low_level_callable: {reason}")
 
 
-def _check_result(native: Any) -> None:
-    (output, *more) = native.outputs or [None]
+def _misfit(function: ExportedFunction) -> str:
+    """Why results are not those of a callback."""
+    (output, *more) = function.outputs or [None]
     if output is None or more or output.shape is not None or output.dtype != np.float64:
-        listed = ", ".join(f"{o.path} of {o.dtype}" for o in native.outputs) or "nothing"
-        raise _refuse(f"a callback returns one float64 number, the function {listed}")
-
-
-def _integrand(native: Any, form: str, rest: Sequence[Any]) -> tuple[str, tuple[str, ...]]:
-    """The text of an integrand, whose first inputs are what is integrated over."""
-    _check_result(native)
-    parameters, kinds = _INTEGRANDS[form]
-    several = "count" in parameters
-    free = len(native.inputs) - len(rest)
-    if free < 1 or (free > 1 and not several):
-        raise _refuse(
-            f"{len(rest)} values for the {len(native.inputs)} inputs of the function, of which "
-            f"{form} leaves {'all but some' if several else 'all but one'}"
+        listed = ", ".join(f"{o.path} of {o.dtype}" for o in function.outputs) or "nothing"
+        return f"a callback returns one float64 number, the function {listed}"
+    if function.overwritten:
+        return (
+            f"{', '.join(function.overwritten)} is overwritten, and no callback has memory for it"
         )
-    lines = _memory(f"icmp eq i32 %_count, {free}" if several else None, f"ret double {_NAN}")
-    for k, port in enumerate(native.inputs[:free]):
+    return ""
+
+
+def _of_numbers(
+    function: ExportedFunction, form: str, adapter: str, rest: Sequence[Any]
+) -> tuple[int, list[Any]]:
+    """How many numbers are given, and arrays for the inputs after them."""
+    free = len(function.inputs) - len(rest)
+    if free < 1 or (free > 1 and adapter == "one"):
+        raise _refuse(
+            f"{len(rest)} values for the {len(function.inputs)} inputs of the function, of which "
+            f"{form} leaves {'all but one' if adapter == 'one' else 'all but some'}"
+        )
+    for port in function.inputs[:free]:
         if port.shape is not None or port.dtype != np.float64:
             raise _refuse(f"{port.path} is no float64 number, as {form} has")
-        if several:
-            lines += [
-                f"  %_place{k} = getelementptr inbounds double, ptr %_t, i64 {k}",
-                f"  %{port.name} = load double, ptr %_place{k}",
-            ]
-        else:
-            lines.append(f"  %{port.name} = fadd double %_t0, -0.0")
-    lines += _constants(native, free, rest, {})
-    end = [
-        "  %_made = load double, ptr %_value",
-        f"  %_out = select i1 %_ok, double %_made, double {_NAN}",
-        "  ret double %_out",
-    ]
-    return _adapter(native, lines, f"define double @native({parameters}) {{", end), kinds
+    arrays = function.checked(rest, function.inputs[free:])
+    return free, [*[np.zeros(())] * free, *arrays]
 
 
-def _filter(native: Any, rest: Sequence[Any]) -> tuple[str, tuple[str, ...]]:
-    """The text of a filter, whose first input is the array of a window."""
-    _check_result(native)
-    port = native.inputs[0]
-    if len(rest) != len(native.inputs) - 1 or len(port.shape or ()) != 1:
+def _of_window(function: ExportedFunction, rest: Sequence[Any]) -> tuple[int, list[Any]]:
+    """The size of a window, -1 if it may have any, and arrays for all inputs."""
+    port = function.inputs[0] if function.inputs else None
+    if port is None or len(rest) != len(function.inputs) - 1 or len(port.shape or ()) != 1:
         raise _refuse("a filter has an array of one axis, and values for all other inputs")
     if port.dtype != np.float64:
         raise _refuse(f"{port.path} is of {port.dtype}, and windows are of float64")
-    (extent,), places = port.shape, native.about["lengths"]
-    own, lengths = [name for name, (number, _) in places.items() if number == 0], {}
-    for other, array in zip(
-        native.inputs[1:], native.checked(rest, native.inputs[1:]), strict=True
-    ):
+    arrays = function.checked(rest, function.inputs[1:])
+    own = [name for name, (number, _) in function.about["lengths"].items() if number == 0]
+    lengths: dict[str, int] = {}
+    for other, array in zip(function.inputs[1:], arrays, strict=True):
         for text, length in zip(other.shape or (), array.shape, strict=True):
             if text in own:  # which decides how large a window is
                 lengths[own.pop()] = length
-    size = None if own else length_of(extent, lengths)
-    lines = _memory(None if size is None else f"icmp eq i64 %_size, {size}", "ret i32 0")
-    lines.append(f"  %{port.name} = getelementptr i8, ptr %_window, i64 0")
-    for name, (number, _) in places.items():
-        if number == 0:
-            lines.append(f"  %{name} = add i64 %_size, 0")
-    lines += _constants(native, 1, rest, lengths)
-    end = [
-        "  %_made = load double, ptr %_value",
-        "  store double %_made, ptr %_result",
-        "  %_out = zext i1 %_ok to i32",
-        "  ret i32 %_out",
-    ]
-    head = "define i32 @native(ptr %_window, i64 %_size, ptr %_result, ptr %_data) {"
-    return _adapter(native, lines, head, end), ("c_void_p", "c_ssize_t", "c_void_p", "c_void_p")
+    assert port.shape is not None
+    size = -1 if own else length_of(port.shape[0], lengths)
+    return size, [np.zeros(max(size, 2)), *arrays]
 
 
-def _memory(condition: str | None, otherwise: str) -> list[str]:
-    """Memory for the result; before it, what is returned unless a condition holds."""
-    lines = ["  %_value = alloca double"]
-    if condition is not None:
-        lines += [
-            f"  %_fits = {condition}",
-            "  br i1 %_fits, label %_go, label %_leave",
-            "_leave:",
-            f"  {otherwise}",
-            "_go:",
-        ]
-    return lines
-
-
-def _constants(native: Any, first: int, rest: Sequence[Any], lengths: dict[str, int]) -> list[str]:
-    """Lines that make the arguments for inputs from ``first`` on, of given values."""
-    lines = []
-    ports = native.inputs[first:]
-    arrays = native.checked(rest, ports)
-    for name, (number, axis) in native.about["lengths"].items():
-        if number >= first:
-            lengths[name] = arrays[number - first].shape[axis]
-            lines.append(f"  %{name} = add i64 {lengths[name]}, 0")
-    for port, array in zip(ports, arrays, strict=True):
-        expected = port.shape_for(lengths)
-        if array.shape != expected:
-            raise NumgradValueError(
-                f"low_level_callable: {port.path} has shape {array.shape}, expected {expected}"
-            )
-        if port.shape is not None:
-            lines.append(f"  %{port.name} = inttoptr i64 {lasting(array)} to ptr")
-            continue
-        parts = number_parts(array[()], port.dtype)
-        ends = ("_real", "_imag") if len(parts) == 2 else ("",)
-        for end, (kind, value) in zip(ends, parts, strict=True):
-            place = f"%_c_{port.name}{end}"
-            lines += [
-                f"  {place} = alloca {kind}",
-                f"  store {kind} {value}, ptr {place}",
-                f"  %{port.name}{end} = load {kind}, ptr {place}",
-            ]
-    return lines
-
-
-def _adapter(native: Any, lines: list[str], head: str, end: Sequence[str]) -> str:
-    (output,) = native.outputs
-    lines = [*lines, f"  %{output.name} = getelementptr i8, ptr %_value, i64 0"]
-    return adapter(native.address, native.program.arguments, lines, head, end)
+def _data(function: ExportedFunction, given: int, arrays: list[Any]) -> np.ndarray:
+    """What an adapter reads: Note [Callbacks]. Arrays are copied in place."""
+    arrays[:] = [array.copy() for array in arrays]
+    lengths = {
+        name: arrays[number].shape[axis]
+        for name, (number, axis) in function.about["lengths"].items()
+    }
+    for port, array in zip(function.inputs, arrays, strict=True):
+        if given >= 0 or port is not function.inputs[0]:
+            expected = port.shape_for(lengths)
+            if array.shape != expected:
+                raise NumgradValueError(
+                    f"low_level_callable: {port.path} has shape {array.shape}, expected {expected}"
+                )
+    slots, inputs = [np.int64(given)], iter(arrays)
+    for argument in function.arguments:
+        if argument.role == "length":
+            slots.append(np.int64(lengths[argument.name]))
+        elif argument.role == "array":
+            slots.append(np.int64(next(inputs).ctypes.data))
+        elif argument.role == "number":
+            value = next(inputs)[()]
+            slots += [value.real, value.imag] if argument.dtype.kind == "c" else [value]
+    whole = b"".join([slot.tobytes().ljust(8, b"\0") for slot in slots])
+    return np.frombuffer(whole, np.int64).copy()

@@ -10,6 +10,7 @@ is one. Whatever is not written is named by the result.
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import shutil
@@ -23,6 +24,7 @@ from numgrad.codegen import c_library
 from numgrad.codegen.c_library import ExportedFunction
 from numgrad.codegen.native import elf, machine, objects
 from numgrad.compiler.call.signature import STATIC, Arguments
+from numgrad.compiler.native.callbacks import forms
 from numgrad.compiler.native.function import NativeFunction
 from numgrad.compiler.native.header import header
 from numgrad.compiler.native.program import identifier
@@ -62,6 +64,7 @@ def export(
     *examples: Any,
     cpu: str = "native",
     shapes: Literal["fixed", "free"] = "free",
+    module: bool = False,
     **named: Any,
 ) -> Export:
     """Write a compiled function to files that C, C++, ... link, and ``load_native`` loads.
@@ -79,6 +82,9 @@ def export(
     cpu
         ``"native"``, this one; ``"generic"``, any of its kind; ``"x86-64-v2"``, ``"x86-64-v3"``,
         ``"x86-64-v4"``, ``"neoverse-n1"`` or ``"apple-m1"``.
+    module
+        Whether to write ``model_native.py`` too, a module that has the functions with NumPy alone,
+        also where numgrad is not installed, within milliseconds.
 
     Returns
     -------
@@ -91,7 +97,8 @@ def export(
         If something in it cannot leave the process, as ``.native`` does, with the operation and the
         line; where it calls SciPy.
     NumgradTypeError, NumgradValueError
-        For other functions, names that C does not take, other CPUs.
+        For other functions, names that C does not take, other CPUs; beside a ``model.py``, which
+        Python would import no more.
 
     Notes
     -----
@@ -122,12 +129,18 @@ def export(
         native = _native(function, "", examples, shapes, named)
         natives = {stem if native.name.startswith("lambda_") else native.name: native}
     _check_names(natives)
+    if path.with_name(f"{path.name}.py").exists():
+        raise NumgradValueError(
+            f"export: {path.name}.so beside {path.name}.py would hide it from import; choose "
+            "another name"
+        )
+    names = [*natives, *[f"{name}_{form}" for name, f in natives.items() for form in forms(f)]]
     target = objects.target_of(cpu)
     with machine.targeting(target):
-        texts = [text for name, f in natives.items() for text in f.program.modules(name)]
+        texts = [t for name, f in natives.items() for t in f.program.modules(name, forms(f))]
     texts = list(dict.fromkeys(texts))  # kernels that several functions call
     functions = {name: _described(name, native) for name, native in natives.items()}
-    files, missing = _write_code(path, texts, list(natives), target)
+    files, missing = _write_code(path, texts, names, target)
     about: dict[str, Any] = {
         "format": c_library.FORMAT,
         "name": stem,
@@ -140,9 +153,14 @@ def export(
     }
     loaded = [ExportedFunction(described, 0) for described in functions.values()]
     files["header"] = path.with_name(f"{path.name}.h")
-    files["header"].write_text(header(stem, loaded, cpu), encoding="utf-8")
+    files["header"].write_text(
+        header(stem, loaded, f"{target.cpu}, {target.triple}"), encoding="utf-8"
+    )
     files["description"] = path.with_name(f"{path.name}.json")
     files["description"].write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    if module:
+        files["module"] = path.with_name(f"{path.name}_native.py")
+        files["module"].write_text(_module_text(about), encoding="utf-8")
     return Export(files, missing, f"{cpu}, {target.triple}")
 
 
@@ -205,6 +223,19 @@ def _parameters(arguments: Arguments) -> dict[str, Any]:
     leaves = iter([repr(x.value) if x.kind == STATIC else "*" for x in arguments.leaves])
     pairs = zip(arguments.parameters.names, arguments.nestings, strict=True)
     return {k: _nesting(nesting[0], leaves, k) for k, nesting in pairs if nesting is not None}
+
+
+def _module_text(about: Mapping[str, Any]) -> str:
+    """A module that loads a library by itself: Note [Standing alone] in ``codegen.c_library``."""
+    own = inspect.getsource(c_library).partition("from __future__")
+    head = (
+        f'"""Functions compiled by numgrad {numgrad.__version__}, loaded with NumPy alone."""\n\n'
+    )
+    return "".join([head, *own[1:], f"""
+
+ABOUT = {about!r}
+globals().update(loaded(ABOUT, os.path.dirname(os.path.abspath(__file__))))
+"""])  # fmt: skip
 
 
 def _nesting(nesting: Any, leaves: Any, name: str) -> Any:

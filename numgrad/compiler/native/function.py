@@ -8,6 +8,7 @@ from typing import Any
 
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.variable import Tensor
+from numgrad.codegen.c_entry import adapter, load_entry
 from numgrad.codegen.c_library import ExportedFunction
 from numgrad.compiler.call.signature import MISSING, STATIC, Arguments, Parameters
 from numgrad.compiler.native.callbacks import low_level_function
@@ -181,4 +182,9 @@ class NativeFunction(ExportedFunction):
         -----
         Where the status is not 0 the value is NaN.
         """
-        return low_level_function(self, signature, rest)
+        return low_level_function(self, signature, rest, self._adapter)
+
+    def _adapter(self, form: str) -> int:
+        """The address of a callback."""
+        entry = f"inttoptr (i64 {self.address} to ptr)"
+        return load_entry(adapter(form, self.program.arguments, "native", entry))

@@ -1,21 +1,29 @@
-"""The header of exported functions, for C99 and C++."""
+"""The header of exported functions, for C99 and C++.
+
+Note [Structures in headers]
+----------------------------
+A function whose arguments or results are nested is also there with a structure for each container,
+as an inline function that calls the flat one: the ABI is that of pointers and numbers alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numgrad
-from numgrad.codegen.c_library import MESSAGES, ExportedFunction
+from numgrad.codegen.c_library import MESSAGES, CParameter, ExportedFunction, c_type
+from numgrad.compiler.native.program import identifier
 
 
 def header(stem: str, functions: Sequence[ExportedFunction], cpu: str) -> str:
     """The text of ``<stem>.h``."""
     guard = f"NUMGRAD_{stem.upper()}_H"
     lines = [
-        f"/* Functions compiled by numgrad {numgrad.__version__} for the CPU {cpu}.",
+        f"/* Functions compiled by numgrad {numgrad.__version__} for {cpu}.",
         " *",
-        " * They are reentrant, write where pointers to results say and nowhere else, and return",
-        " * 0 or a status. Results overlap neither each other nor arguments. */",
+        " * They are reentrant, write where pointers that are not const say and nowhere else, and",
+        " * return 0 or a status. Results overlap neither each other nor arguments. */",
         f"#ifndef {guard}",
         f"#define {guard}",
         "",
@@ -27,7 +35,7 @@ def header(stem: str, functions: Sequence[ExportedFunction], cpu: str) -> str:
         "",
     ]
     for function in functions:
-        lines += [*_comment(function), function.declaration, ""]
+        lines += [*_comment(function), function.declaration, "", *_structured(function)]
     lines += [
         "/* The message of a status. */",
         f"static inline const char *{stem}_message(int32_t status) {{",
@@ -53,5 +61,72 @@ def _comment(function: ExportedFunction) -> list[str]:
     for word, ports in (("takes", function.inputs), ("gives", function.outputs)):
         for port in ports:
             path = port.path.replace("*/", "* /")
-            lines.append(f" * {word} {port.name}: {path}, {port.dtype.name} {port.extents}")
+            does = "overwrites" if port.name in function.overwritten else word
+            lines.append(f" * {does} {port.name}: {path}, {port.dtype.name} {port.extents}")
     return [f"/* {function.name}", *lines, " */"]
+
+
+def _structured(function: ExportedFunction) -> list[str]:
+    """Structures and the function of them, if something is nested: Note [Structures in headers]."""
+    groups = _groups(function)
+    if all(alone for _, _, alone in groups):
+        return []
+    lines, parameters, passed = [], [], []
+    for name, arguments, alone in groups:
+        if alone:
+            parameters += [d for a in arguments for d in a.declarations()]
+            passed += [_word(d) for a in arguments for d in a.declarations()]
+            continue
+        fields, used = [], set[str]()
+        for argument in arguments:
+            stem = argument.name.removeprefix(f"{name}_")
+            stem = identifier(f"item_{stem}" if stem[0].isdigit() else stem, used)
+            if argument.role == "result" and not argument.rank:
+                several = "[2]" if argument.dtype.kind == "c" else ""
+                fields.append(f"{c_type(argument.dtype)} {stem}{several};")
+                passed.append(f"{name}->{stem}" if several else f"&{name}->{stem}")
+                continue
+            own = CParameter(stem, argument.dtype, argument.role, argument.rank)
+            fields += [f"{declaration};" for declaration in own.declarations()]
+            passed += [f"{name}->{_word(declaration)}" for declaration in own.declarations()]
+        kind = f"{function.name}_{name}"
+        lines += ["typedef struct {", *(f"  {field}" for field in fields), f"}} {kind};", ""]
+        const = "" if arguments[0].role == "result" else "const "
+        parameters.append(f"{const}{kind} *{name}")
+    head = f"static inline int32_t {function.name}_nested({', '.join(parameters)}) {{"
+    return [*lines, head, f"  return {function.name}({', '.join(passed)});", "}", ""]
+
+
+def _groups(function: ExportedFunction) -> list[tuple[str, list[CParameter], bool]]:
+    """Arguments by the parameter of Python that they belong to, and whether it is not nested."""
+    owners: list[str] = []
+    alone: dict[str, bool] = {}
+    for name, nesting in function.about["parameters"].items():
+        alone[name] = isinstance(nesting, str)
+        owners += [name] * _count(nesting)
+    inputs = iter(owners)
+    members: dict[str, list[CParameter]] = {}
+    results: list[CParameter] = []
+    for argument in function.arguments:
+        if argument.role == "result":
+            results.append(argument)
+        elif argument.role == "length":
+            number, _ = function.about["lengths"][argument.name]
+            members[owners[number]].append(argument)
+        else:
+            members.setdefault(next(inputs), []).append(argument)
+    groups = [(name, arguments, alone[name]) for name, arguments in members.items()]
+    nesting = function.about["results"]
+    return [*groups, *([("result", results, "items" not in nesting)] if results else [])]
+
+
+def _count(nesting: Any) -> int:
+    """The inputs in a nesting."""
+    if isinstance(nesting, str):
+        return int(nesting == "*")
+    return sum(map(_count, nesting["items"]))
+
+
+def _word(declaration: str) -> str:
+    """The name that is declared."""
+    return declaration.replace("*", " ").split()[-1]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
+import json
 import os
 from functools import cached_property
 from typing import Any
 
 from numgrad.codegen import c_library
+from numgrad.compiler.native.callbacks import low_level_function
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 
 
@@ -38,6 +41,16 @@ class LoadedFunction(c_library.ExportedFunction):
         leaves = _leaves(self.about["results"])
         constants = [(x != "*", None if x == "*" else x["value"]) for x in leaves]
         return numba_function(self, constants, into=into)
+
+    def low_level_callable(self, signature: str, *rest: Any) -> Any:
+        """The function as a ``scipy.LowLevelCallable``, as ``ng.jit(f).native(...)`` makes it.
+
+        Its signature has a ``void *``, which SciPy passes the values of ``rest`` by.
+        """
+        return low_level_function(self, signature, rest, self._adapter)
+
+    def _adapter(self, form: str) -> int:
+        return ctypes.cast(getattr(self.owner, f"{self.name}_{form}"), ctypes.c_void_p).value or 0
 
 
 def _leaves(nesting: Any) -> list[Any]:
@@ -78,4 +91,14 @@ def load_native(path: str | os.PathLike[str]) -> Any:
     >>> norm(np.array([3.0, 4.0]))
     np.float64(25.0)
     """
-    return c_library.load(path, LoadedFunction)
+    path = os.path.abspath(os.fspath(path))
+    path = path if path.endswith(".json") else path + ".json"
+    with open(path, encoding="utf-8") as file:
+        about = json.load(file)
+    if about.get("format") != c_library.FORMAT:
+        raise NumgradValueError(
+            f"load_native: {path} has format {about.get('format')}, this reads "
+            f"{c_library.FORMAT}; export it again"
+        )
+    functions = c_library.loaded(about, os.path.dirname(path), LoadedFunction)
+    return functions if about["several"] else next(iter(functions.values()))

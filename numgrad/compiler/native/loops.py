@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from numgrad.codegen.nests.kernel import for_lengths
 from numgrad.codegen.nests.polynomial import Length, add, constant, multiply
 from numgrad.codegen.nests.terms import count
 from numgrad.compiler.graph.graph import CONSTANT, SIZE, Graph, TracedNode, Value
@@ -26,10 +27,11 @@ def single_step(
         return None
     inputs = list(dict.fromkeys(v for v in node.inputs if v.node.op not in (CONSTANT, SIZE)))
     body = LoopBody(extract(graph, inputs, node.outputs), 0, 0, False)
-    program = LoopProgram(body)
     axes = body.graph.sizes.axes([n for v in (*inputs, *node.outputs) for n in v.shape])
     if axes <= lengths.keys():
-        program = program.of_lengths(lengths)
+        program = LoopProgram(body).of_lengths(lengths)
+    else:
+        program = LoopProgram(body, any_length=True)
     return None if program.written is None else (program, inputs)
 
 
@@ -217,10 +219,11 @@ class LoopCall:
         """Call the kernel of a loop; returns where it is said how it ended."""
         writer, written, body = self.writer, program.written, program.body
         assert written is not None
-        source = program.source_for(known_lengths(lengths))
+        known = {f"n{k}": n for k, n in known_lengths(lengths).items()}
         symbol = self.owner.steps.module.kernel(
-            source, written.signature, written.externals, written.functions
-        )
+            for_lengths(written.source, known), written.signature, written.externals,
+            written.functions,
+        )  # fmt: skip
         sizes, graph = program.graph.sizes, program.graph
         c, x = body.carries, body.carries + body.xs
         slots: list[tuple[str, str]] = []

@@ -22,6 +22,7 @@ import numpy as np
 
 from numgrad.codegen.c_entry import EntryWriter, NativeModule, number_parts
 from numgrad.codegen.native.ir import Unsupported
+from numgrad.codegen.nests.kernel import for_lengths
 from numgrad.codegen.nests.polynomial import constant
 from numgrad.codegen.nests.terms import BUFFER, CONSTANT, SCALAR, SIZE, Term, count
 from numgrad.compiler.graph.graph import CALL, BodyOperation, TracedNode
@@ -40,8 +41,8 @@ Source = str | list[tuple[str, str]]
 class NativeSteps:
     """Writes what programs do into a module."""
 
-    def __init__(self, refuse: Refuse) -> None:
-        self.module, self.refuse = NativeModule(), refuse
+    def __init__(self, refuse: Refuse, constant: Callable[[np.ndarray], str]) -> None:
+        self.module, self.refuse, self.constant = NativeModule(), refuse, constant
         self._functions: dict[Any, tuple[KernelProgram, str, list[int]]] = {}
 
     def function(self, program: KernelProgram, lengths: Mapping[int, str]) -> tuple[str, list[int]]:
@@ -81,8 +82,8 @@ def obstacle(node: TracedNode) -> str:
     if find_lowering(node) is None:
         return "has no kernel, other libraries compute it; leave it to the caller"
     return (
-        "has a kernel for some lengths and real dtypes only (transforms: of small prime factors; "
-        'small matrices: of known lengths); give shapes="fixed", or leave it to the caller'
+        "has a kernel for other dtypes, parameters or lengths only (matrices: up to 256 rows; "
+        "transforms: of lengths with small prime factors); leave it to the caller"
     )
 
 
@@ -102,6 +103,8 @@ class ProgramWriter:
         self.steps, self.program, self.writer, self.sources = steps, program, writer, sources
         self.sizes = program.graph.sizes
         self._places: dict[int, str] = {}
+        self.states: dict[int, Any] = {}
+        """States of sweeps of kernels, by the numbers of the terms that they are."""
 
     def write(self, results: Sequence[tuple[Term, str]]) -> None:
         """Write all steps, and the copies of terms that results are."""
@@ -174,10 +177,11 @@ class ProgramWriter:
         for term in written.scalars:
             slots += self.parts(term)
         slots += [("i64", writer.lengths[int(name[1:])]) for name in written.lengths]
-        emitter = written.emitter
+        emitter, source = written.emitter, written.source(parallel=False)
+        known = {f"n{k}": n for k, n in known_lengths(writer.lengths).items()}
         try:
             symbol = self.steps.module.kernel(
-                written.source(parallel=False), written.signature(), emitter.externals,
+                for_lengths(source, known), written.signature(), emitter.externals,
                 emitter.namespace,
             )  # fmt: skip
         except Unsupported as reason:
@@ -194,6 +198,11 @@ class ProgramWriter:
         try:
             if isinstance(op, BodyOperation):
                 op.rules.native(call)
+                return
+            if hasattr(op, "computed_by"):  # fifty modules, which others do without
+                from numgrad.compiler.native.kernel_calls import call_of_kernel
+
+                call_of_kernel(self, node)
                 return
             loop = single_step(self.program.graph, node, known_lengths(self.writer.lengths))
             if loop is not None:

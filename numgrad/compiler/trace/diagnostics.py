@@ -233,7 +233,8 @@ def warn_of_loops(function: str, graph: Graph, lines: CallingLines) -> bool:
         f"jit: Python loops in {function} were unrolled into {total:,} operations, {count:,} of "
         f"them from {line}, which ran {ran[line]:,} times; compiling so many takes "
         "long. Write a loop as operations on arrays that have an axis for its iterations; where "
-        "an iteration needs the one before, with ng.scan or ng.fori_loop, which stay loops",
+        "an iteration needs the one before, with ng.scan or ng.fori_loop, which stay loops, or "
+        "compile what one iteration calls in place of the whole",
         UnrolledLoopWarning,
     )
     return True

@@ -17,7 +17,7 @@ from numgrad.compiler.trace.builder import GraphBuilder
 from numgrad.compiler.trace.views import VIEWS, canonical_index, to_shape
 from numgrad.core.axis import AxisCall, AxisOp, normalize_axes
 from numgrad.core.elementwise import Elementwise
-from numgrad.core.formula import Meta
+from numgrad.core.formula import KnownInteger, Meta
 from numgrad.core.interpreter import eagerly, raw
 from numgrad.core.op import Op
 from numgrad.core.plan import Call
@@ -306,6 +306,18 @@ def _index(
     return params | {"index": parts}
 
 
+def _meta(tracer: GraphBuilder, value: Value) -> Meta:
+    """What is known of an operand: shape and dtype, of an integer its value if it has one."""
+    if value.dtype.kind in "iu" and not value.shape:
+        source = value
+        while source.node.name == "astype" and source.node.inputs[0].dtype.kind in "iu":
+            source = source.node.inputs[0]
+        known = source.node.params["size"] if source.node.op == SIZE else source.constant
+        if known is not None:
+            return KnownInteger((), value.dtype, known if source.node.op == SIZE else int(known))
+    return Meta(tracer.resolved(value.shape), value.dtype)
+
+
 def _primitive(
     tracer: GraphBuilder, op: Op, arrays: list[Any], params: dict[str, Any]
 ) -> tuple[Any, Call]:
@@ -321,7 +333,7 @@ def _primitive(
     for value in operands:
         if value is not None:
             check_dtype(op.name, value.dtype)
-    metas = [None if v is None else Meta(tracer.resolved(v.shape), v.dtype) for v in operands]
+    metas = [None if v is None else _meta(tracer, v) for v in operands]
     if op.name in REGIONS:
         return _region(tracer, op, operands, metas, params)
     for name, given_for in params.items():

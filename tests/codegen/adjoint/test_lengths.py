@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
+from numgrad.errors import NumgradKernelError
 
 X = np.arange(1.0, 9.0)
 FAR = np.full(1000, 1e300)  # whatever lies behind an array would show
@@ -183,3 +184,36 @@ def test_numbers_that_differ_by_example():
         ng.jit(ng.vmap(lambda n: kernel(X, n)))(np.array([7, 3]))
     seen = ng.vmap(lambda n: kernel(X, n))(np.array([7, 7]))
     np.testing.assert_allclose(np.asarray(seen), [cut(X, 7)] * 2, rtol=1e-14)
+
+
+@ng.kernel
+def multiples(x, count=3):
+    out = np.empty((count, len(x)))
+    for k in range(count):
+        for i in range(len(x)):
+            out[k, i] = x[i] * (k + 1)
+    return out
+
+
+@pytest.mark.parametrize(
+    "call",
+    [multiples, lambda x: multiples(x, 2), lambda x: multiples(x, x.shape[0] - 1)],
+    ids=["default", "number", "length"],
+)
+def test_a_compiled_function_knows_integers_that_give_a_length(call):
+    def total(x):
+        return np.sum(call(x) ** 2)
+
+    count = {multiples: 3}.get(call, 2)  # of three elements
+    x, factor = np.array([1.0, 2.0, 4.0]), sum(k * k for k in range(1, count + 1))
+    value, gradient = ng.jit(ng.value_and_grad(total))(x)
+    np.testing.assert_allclose(value, factor * 21, rtol=1e-14)
+    np.testing.assert_allclose(gradient, 2 * factor * x, rtol=1e-14)
+    tangent = ng.jit(lambda x: ng.jvp(total, (x,), (x,))[1])(x)
+    np.testing.assert_allclose(tangent, 2 * factor * 21, rtol=1e-14)
+
+
+def test_lengths_from_arguments_of_a_compiled_function():
+    with pytest.raises(NumgradKernelError, match="static_argnums"):
+        ng.jit(lambda x, n: multiples(x, n))(X, 2)
+    assert ng.jit(lambda x, n: multiples(x, n), static_argnums=1)(X, 2).shape == (2, 8)

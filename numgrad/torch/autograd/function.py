@@ -1,0 +1,108 @@
+"""``torch.autograd.Function``: operations with a backward of the user's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numgrad.autograd import function as base
+from numgrad.autograd.function.function_call import FunctionCtx as BaseCtx
+from numgrad.torch.wrapping import unwrap, wrap
+
+once_differentiable = base.once_differentiable
+
+
+class FunctionCtx:
+    """The context of a call as ``forward`` and ``backward`` see it; attributes are the call's."""
+
+    __slots__ = ("_ctx",)
+    _ctx: BaseCtx
+
+    def __init__(self, ctx: BaseCtx) -> None:
+        object.__setattr__(self, "_ctx", ctx)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(object.__getattribute__(self, "_ctx"), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._ctx, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._ctx, name)
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keep Tensors for the backward."""
+        self._ctx.save_for_backward(*map(unwrap, tensors))
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Keep Tensors for ``jvp``."""
+        self._ctx.save_for_forward(*map(unwrap, tensors))
+
+    def mark_dirty(self, *tensors: Any) -> None:
+        """Say which inputs ``forward`` changed."""
+        self._ctx.mark_dirty(*map(unwrap, tensors))
+
+    def mark_non_differentiable(self, *tensors: Any) -> None:
+        """Say which outputs have no gradient."""
+        self._ctx.mark_non_differentiable(*map(unwrap, tensors))
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """The Tensors that ``save_for_backward`` kept."""
+        return wrap(self._ctx.saved_tensors)
+
+
+class Function(base.Function):
+    """Base of operations whose forward and backward a user writes."""
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Call the Function."""
+        given = tuple(map(unwrap, args))
+        result = super().apply(*given, **unwrap(kwargs))
+        ours = {id(b): a for a, b in zip(args, given, strict=True) if a is not b}
+        if isinstance(result, tuple):
+            return tuple([ours[id(r)] if id(r) in ours else wrap(r) for r in result])
+        return ours[id(result)] if id(result) in ours else wrap(result)
+
+    @classmethod
+    def run_forward(cls, ctx: BaseCtx, args: tuple, keywords: dict[str, Any]) -> Any:
+        """Call ``forward``, and ``setup_context`` if there is one."""
+        given, named = wrap(args), wrap(keywords)
+        if not cls._defines("setup_context"):
+            return unwrap(cls.forward(FunctionCtx(ctx), *given, **named))
+        output = cls.forward(*given, **named)
+        cls.setup_context(FunctionCtx(ctx), given, output)
+        return unwrap(output)
+
+    @classmethod
+    def run_backward(cls, ctx: BaseCtx, grads: Any) -> Any:
+        """Call ``backward``, by whichever of its two names."""
+        return unwrap(super().run_backward(FunctionCtx(ctx), wrap(tuple(grads))))  # pyright: ignore
+
+    @classmethod
+    def run_jvp(cls, ctx: BaseCtx, tangents: Any) -> Any:
+        """Call ``jvp``."""
+        return unwrap(super().run_jvp(FunctionCtx(ctx), wrap(tuple(tangents))))  # pyright: ignore
+
+    @classmethod
+    def vmap_rule(cls) -> Any:
+        """``vmap``; None if forward and backward are to be run on examples."""
+        rule = super().vmap_rule()
+        if rule is None:
+            return None
+
+        def batched(info: Any, in_dims: Any, *args: Any) -> Any:
+            return unwrap(rule(info, in_dims, *wrap(args)))
+
+        return batched
+
+
+class InplaceFunction(Function):
+    """A Function of older programs, whose ``inplace`` says whether it writes to its input."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace
+
+
+NestedIOFunction = Function
+BackwardCFunction = FunctionCtx

@@ -1,0 +1,63 @@
+"""Functions of layers: ``torch.nn.functional``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any
+
+from numgrad.autograd.variable import Tensor as Base
+from numgrad.core.namespaces import absent as _absent
+from numgrad.nn import functional as _base
+from numgrad.torch.nn.layers import legacy_reduction
+from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap, wrapped
+
+_OURS = (Tensor, Parameter)
+_LEGACY = ("size_average", "reduce", "_stacklevel")
+
+
+def of_functional(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of numgrad's functional as one of Tensors of this room."""
+
+    @wraps(function)
+    def called(*args: Any, **params: Any) -> Any:
+        given = [a._tensor if type(a) in _OURS else unwrap(a) for a in args]
+        if params:
+            if any(params.get(name) is not None for name in _LEGACY[:2]):
+                params["reduction"] = legacy_reduction(params)
+            params = {k: unwrap(v) for k, v in params.items() if k not in _LEGACY}
+        result = function(*given, **params)
+        if type(result) is not Base:
+            return wrap(result)
+        for a, b in zip(args, given, strict=True):
+            if result is b:  # in place, or nothing to do
+                return a
+        return wrapped(result)
+
+    return called
+
+
+__all__ = [name for name in dir(_base) if not name.startswith("_")]
+for _name in __all__:
+    globals()[_name] = of_functional(getattr(_base, _name))
+for _name in ("relu", "elu", "celu", "selu", "hardtanh", "leaky_relu", "rrelu", "threshold"):
+    globals()[f"{_name}_"] = partial(globals()[_name], inplace=True)
+    __all__.append(f"{_name}_")
+for _name in ("adaptive_max_pool", "fractional_max_pool", "max_pool"):
+    for _rank in "123"[_name[0] == "f" :]:
+        _pool = f"{_name}{_rank}d"
+        globals()[f"{_pool}_with_indices"] = partial(globals()[_pool], return_indices=True)
+        __all__.append(f"{_pool}_with_indices")
+
+__getattr__ = _absent(
+    __name__,
+    __all__,
+    {
+        "multi_head_attention_forward": "nn.MultiheadAttention",
+        "linear_cross_entropy": "linear and cross_entropy",
+        "grouped_mm": "matmul of stacks",
+        "scaled_*": "there are no kernels of such dtypes; use matmul",
+        "conv_tbc": "conv1d, whose first axis is that of examples",
+        "native_channel_shuffle": "channel_shuffle",
+    },
+)

@@ -1,0 +1,287 @@
+"""Layers and losses: numgrad's, as modules of this room.
+
+Note [Views of layers]
+----------------------
+Parameters of a module are wrappers, to be seen, replaced, pruned and parametrized; the forward of a
+layer of numgrad computes with Tensors. So a layer of this room has no forward of its own: it calls
+that of numgrad's class on a ``View`` of itself, an object of a class derived from numgrad's whose
+attributes are those of the module, unwrapped when they are read and wrapped when they are set.
+Submodules appear as views too, and calling one calls the module, with its hooks.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from types import FunctionType
+from typing import Any, ClassVar
+
+from numgrad import nn
+from numgrad.autograd.variable import Tensor as Base
+from numgrad.nn.lazy import LazyModule, UninitializedParameter as BaseUninitialized
+from numgrad.nn.module.members import KINDS
+from numgrad.torch import dtypes
+from numgrad.torch.nn.module import Module, containers, hooks
+from numgrad.torch.wrapping import Tensor, face_function, same, unwrap, user_function, wrap
+
+_get, _new = object.__getattribute__, object.__new__
+
+
+class View:
+    """Attributes of a module as code of numgrad sees them: Note [Views of layers]."""
+
+    _face: Any
+
+    def __getattribute__(self, name: str) -> Any:
+        face = _get(self, "__dict__")["_face"]
+        attributes = face.__dict__
+        if name == "__dict__":
+            return attributes
+        if name in attributes:
+            return inner(attributes[name])
+        if name.startswith(("register_", "_register_")):
+            method = getattr(face, name)
+            return lambda *args: method(*map(outer, args))
+        return _get(self, name)
+
+    def __getattr__(self, name: str) -> Any:
+        return inner(getattr(_get(self, "__dict__")["_face"], name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "__class__":  # a lazy layer becomes another
+            value = LAYERS[value]
+            object.__setattr__(self, name, value._view)
+        setattr(_get(self, "__dict__")["_face"], name, outer(value))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: D102
+        return unwrap(_get(self, "__dict__")["_face"](*wrap(args), **wrap(kwargs)))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return view(copy.deepcopy(_get(self, "__dict__")["_face"], memo))
+
+
+class _AnyModule(View, nn.Module):
+    """A module of a user's."""
+
+
+def view(face: Any) -> Any:
+    """The view of a module."""
+    seen = _new(getattr(type(face), "_view", _AnyModule))
+    _get(seen, "__dict__")["_face"] = face
+    return seen
+
+
+def inner(value: Any) -> Any:
+    """A value of a module of this room as numgrad's code sees it."""
+    if isinstance(value, Tensor):
+        return value._tensor
+    if isinstance(value, Module):
+        return view(value)
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return kind(map(inner, value))
+    if isinstance(value, dict):
+        return {key: inner(each) for key, each in value.items()}
+    return value.numpy if kind is dtypes.dtype else value
+
+
+def outer(value: Any) -> Any:
+    """A value of a module of numgrad's as it is in one of this room."""
+    if isinstance(value, Base):
+        return same(value)
+    if isinstance(value, View):
+        return _get(value, "__dict__")["_face"]
+    if isinstance(value, nn.Module):
+        return of_layer(value)
+    kind = type(value)
+    return kind(map(outer, value)) if kind is tuple or kind is list else value
+
+
+LAYERS: dict[type, type[Layer]] = {}
+"""Classes of this room by numgrad's."""
+
+
+def of_layer(layer: nn.Module) -> Any:
+    """The module of this room with the members of one of numgrad's."""
+    face = _new(LAYERS[type(layer)])
+    Module.__init__(face)
+    adopt(face, layer)
+    return face
+
+
+def adopt(face: Any, layer: nn.Module) -> None:
+    """Give a module the members and attributes of one of numgrad's."""
+    state = layer.__getstate__()
+    for kind in KINDS:
+        registry = getattr(face, kind)
+        for name, member in state.pop(kind).items():
+            value = outer(member)
+            if value is not None:
+                value = hooks.registered(kind[1:-1], face, name, value)
+            registry[name] = value
+    for name, value in state.items():
+        if name not in ("_module_hooks", "_is_hooked", "_state_hooks"):
+            face.__dict__[name] = outer(value)
+    if isinstance(layer, LazyModule):
+        face._register_load_state_dict_pre_hook(_measure, True)
+
+
+def _measure(face: Any, *args: Any) -> None:
+    """Let a lazy layer become the plain one for the state that is loaded."""
+    LazyModule._measure_state(view(face), *args)
+
+
+def _argument(value: Any) -> Any:
+    if isinstance(value, FunctionType) or (
+        callable(value) and not isinstance(value, type | Module)
+    ):
+        return user_function(value)
+    return inner(value)
+
+
+class Layer(Module):
+    """Base of modules whose computation is that of a class of numgrad's."""
+
+    _layer: ClassVar[type[nn.Module]] = nn.Module
+    _view: ClassVar[type] = _AnyModule
+    _has_dtype: ClassVar[bool] = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+        device = kwargs.pop("device", None)
+        if device is not None and str(device) != "meta":
+            dtypes.device(device)
+        for name in ("size_average", "reduce"):
+            if kwargs.get(name) is not None:
+                kwargs["reduction"] = legacy_reduction(kwargs)
+            kwargs.pop(name, None)
+        options = {name: _argument(value) for name, value in kwargs.items()}
+        if type(self)._has_dtype:
+            if options.get("dtype") is None:
+                options["dtype"] = dtypes.get_default_dtype().numpy
+        else:
+            options.pop("dtype", None)
+        adopt(self, self._layer(*map(_argument, args), **options))
+        reset = getattr(type(self), "reset_parameters", None)
+        if reset is not None and not hasattr(reset, "_of_layer"):
+            self.reset_parameters()  # one of a subclass
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute as numgrad's layer does."""
+        return wrap(self._layer.forward(view(self), *map(unwrap, args), **unwrap(kwargs)))
+
+
+def legacy_reduction(options: dict[str, Any]) -> str:
+    """The reduction that ``size_average`` and ``reduce`` of old programs mean."""
+    if options.get("reduce") is False:
+        return "none"
+    return "sum" if options.get("size_average") is False else "mean"
+
+
+def _method(cls: type, name: str, function: Any) -> Any:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return outer(getattr(cls, name)(view(self), *map(_argument, args), **unwrap(kwargs)))
+
+    method.__name__, method.__doc__ = name, function.__doc__
+    method._of_layer = True  # pyright: ignore[reportFunctionMemberAccess]
+    return method
+
+
+def _made(cls: type, name: str) -> classmethod:
+    def make(face: Any, *args: Any, **kwargs: Any) -> Any:
+        return of_layer(getattr(cls, name)(*map(_argument, args), **unwrap(kwargs)))
+
+    return classmethod(make)
+
+
+def _view_class(name: str, cls: type) -> type:
+    return type(f"View{name}", (View, cls), {"__slots__": ()})
+
+
+def layer_class(name: str, cls: type[nn.Module], bases: tuple[type, ...]) -> type[Layer]:
+    """The class of this room for one of numgrad's."""
+    namespace: dict[str, Any] = {"__doc__": cls.__doc__, "__module__": "numgrad.torch.nn"}
+    for base in reversed(cls.__mro__[: cls.__mro__.index(nn.Module)]):
+        for key, value in vars(base).items():
+            if key.startswith("__") and key not in ("__getitem__", "__len__", "__iter__"):
+                continue
+            if key == "forward":
+                continue
+            if isinstance(value, FunctionType):
+                namespace[key] = _method(cls, key, value)
+            elif isinstance(value, staticmethod):
+                namespace[key] = staticmethod(face_function(getattr(cls, key)))
+            elif isinstance(value, classmethod):
+                namespace[key] = _made(cls, key)
+            elif isinstance(value, property):
+                namespace[key] = property(lambda self, key=key: outer(getattr(view(self), key)))
+            elif isinstance(value, int | str | tuple | bool) and not key.startswith("__"):
+                namespace[key] = value
+    namespace["_layer"] = cls
+    namespace["_view"] = _view_class(name, cls)
+    try:
+        namespace["_has_dtype"] = "dtype" in inspect.signature(cls).parameters
+    except ValueError:
+        namespace["_has_dtype"] = False
+    made: Any = type(name, bases, namespace)
+    LAYERS[cls] = made
+    return made
+
+
+class _BatchNorm(Layer):
+    """Base of batch normalizations, whose older states have no ``num_batches_tracked``."""
+
+    _version = 2
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, metadata: dict[str, Any], *args: Any
+    ) -> None:
+        tracked = self._buffers.get("num_batches_tracked")
+        if tracked is not None and (metadata.get("version") or 1) < 2:
+            state_dict.setdefault(f"{prefix}num_batches_tracked", tracked)
+        super()._load_from_state_dict(state_dict, prefix, metadata, *args)
+
+
+class _IsUninitialized(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(getattr(instance, "_tensor", None), BaseUninitialized)
+
+
+class UninitializedParameter(metaclass=_IsUninitialized):
+    """The class of parameters of a lazy layer before its first call."""
+
+
+_GROUPS = {
+    "_ConvNd": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d",
+    "_BatchNorm": "BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm",
+    "_InstanceNorm": "InstanceNorm1d InstanceNorm2d InstanceNorm3d",
+    "_DropoutNd": "AlphaDropout Dropout Dropout1d Dropout2d Dropout3d FeatureAlphaDropout",
+    "RNNBase": "RNN LSTM GRU",
+    "RNNCellBase": "RNNCell LSTMCell GRUCell",
+    "_Loss": "*Loss",
+}
+"""Classes that PyTorch's modules have as bases, which programs ask for with ``isinstance``."""
+
+
+def classes() -> dict[str, type]:
+    """All modules by name."""
+    made: dict[str, type] = {group: type(group, (Layer,), {}) for group in _GROUPS}
+    made["_BatchNorm"], made["UninitializedParameter"] = _BatchNorm, UninitializedParameter
+    bases = {name: made[group] for group, text in _GROUPS.items() for name in text.split()}
+    for name in dir(nn):
+        cls = getattr(nn, name)
+        if not isinstance(cls, type) or not issubclass(cls, nn.Module) or cls is nn.Module:
+            continue
+        own = getattr(containers, name, None)
+        if (
+            isinstance(own, type)
+            and issubclass(own, Module)
+            and name[:2] != "Fl"
+            and name[:3] != "Unf"
+        ):
+            own._view = _view_class(name, cls)  # pyright: ignore[reportAttributeAccessIssue]
+            LAYERS[cls] = made[name] = own  # pyright: ignore[reportArgumentType]
+        else:
+            base = bases.get(name) or (made["_Loss"] if name.endswith("Loss") else Layer)
+            made[name] = layer_class(name, cls, (base,))
+    return made

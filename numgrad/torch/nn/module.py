@@ -1,0 +1,176 @@
+"""``torch.nn.Module``, parameters and buffers: Note [Specialized modules]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+
+from numgrad.autograd.modes import no_grad
+from numgrad.autograd.variable import Tensor as Base
+from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
+from numgrad.nn.module import state_dict as numgrad_states
+from numgrad.torch import dtypes
+from numgrad.torch.autograd.function import Function
+from numgrad.torch.specialization import GIVEN, specialize
+from numgrad.torch.wrapping import Tensor, known, same, unwrap, wrap
+
+
+class Buffer(Tensor):
+    """A Tensor that becomes a buffer of the module it is assigned to."""
+
+    __slots__ = ()
+    persistent: bool
+
+    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Buffer:  # noqa: D102
+        x = object.__new__(cls)
+        empty = np.empty(0, dtypes.get_default_dtype().numpy)
+        x._tensor = Base(empty) if data is None else unwrap(data)
+        x.persistent = persistent
+        return known(x)  # pyright: ignore[reportReturnType]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
+        twin = Buffer(wrap(self._tensor.__deepcopy__(memo)), persistent=self.persistent)
+        return memo.setdefault(id(self), twin)
+
+
+def _taken(tensor: Tensor, value: Any, assign: bool) -> tuple[Any, str | None]:
+    """A value as what goes into a member, and why it cannot be taken over, if it cannot."""
+    given, problem = numgrad_states._taken(tensor._tensor, unwrap(value), assign)
+    return value if isinstance(value, Tensor) else same(_as_base(given)), problem
+
+
+def _as_base(value: Any) -> Any:
+    return Base(value) if isinstance(value, np.ndarray) else value
+
+
+GIVEN["Function"] = Function
+GIVEN["Buffer"] = Buffer
+members = specialize("numgrad.nn.module.members")
+hooks = specialize("numgrad.nn.module.hooks")
+states = specialize("numgrad.nn.module.state_dict", _taken=_taken)
+_base = specialize("numgrad.nn.module.module").Module
+
+
+class Module(_base):
+    """Base of layers and models: members, hooks, states as ``numgrad.nn.Module`` has them."""
+
+    dump_patches = False
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute, or register what is a member."""
+        super().__setattr__(name, same(value) if isinstance(value, Base) else value)
+
+    def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Self:
+        """Replace the values of parameters, gradients and buffers by those of ``fn``."""
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for param in self._parameters.values():
+            if param is None:
+                continue
+            with no_grad():
+                param.data = fn(param.data)
+                if param.grad is not None:
+                    param.grad.data = fn(param.grad.data)
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Convert floating parameters and buffers to a dtype; the device is the CPU."""
+        dtype = kwargs.pop("dtype", None)
+        device = kwargs.pop("device", None)
+        for given in args:
+            if isinstance(given, Tensor):
+                dtype = dtypes.OF[given._tensor.dtype]
+            elif isinstance(given, dtypes.dtype):
+                dtype = given
+            elif isinstance(given, str | dtypes.device):
+                device = given
+            elif not (given is None or isinstance(given, bool)):
+                raise NumgradTypeError(f"to: takes a dtype, a device or a Tensor, got {given!r}")
+        if device is not None and str(device) != "meta":
+            dtypes.device(device)
+        if dtype is None:
+            return self
+        if not (dtype.is_floating_point or dtype.is_complex):
+            raise NumgradTypeError(
+                f"nn.Module.to only accepts floating point or complex dtypes, but got {dtype}"
+            )
+        return self._apply(lambda t: t.to(dtype) if t.is_floating_point() or t.is_complex() else t)
+
+    def type(self, dst_type: Any) -> Self:
+        """Convert all parameters and buffers, integers too."""
+        return self._apply(lambda t: t.type(dst_type))
+
+    def float(self) -> Self:
+        """Convert floating parameters and buffers to float32."""
+        return self._apply(lambda t: t.float() if t.is_floating_point() else t)
+
+    def double(self) -> Self:
+        """Convert floating parameters and buffers to float64."""
+        return self._apply(lambda t: t.double() if t.is_floating_point() else t)
+
+    def half(self) -> Self:
+        """Raise: there is no arithmetic of float16."""
+        return self._apply(lambda t: t.half() if t.is_floating_point() else t)
+
+    def bfloat16(self) -> Self:
+        """Raise: there is no arithmetic of bfloat16."""
+        return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
+
+    def cpu(self) -> Self:
+        """Return the module: it is on the CPU."""
+        return self
+
+    def cuda(self, device: Any = None) -> Self:
+        """Raise: the device is the CPU."""
+        raise NumgradNotImplementedError(
+            "cuda: the only device is the CPU; move modules by model.to(device) with a device of "
+            "'cuda' if torch.cuda.is_available() else 'cpu'"
+        )
+
+    def to_empty(self, *, device: Any = None, recurse: bool = True) -> Self:
+        """Return the module, whose values may be anything."""
+        return self
+
+    def share_memory(self) -> Self:
+        """Move the values to memory that processes made by ``fork`` share."""
+        return self._apply(lambda t: t.share_memory_())
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> Any:
+        """Call a hook as ``register_full_backward_hook`` does."""
+        return self.register_full_backward_hook(hook)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Leave the module as it is: its operations are compiled already."""
+
+
+def register_module_backward_hook(hook: Callable[..., Any]) -> Any:
+    """Call a hook as ``register_module_full_backward_hook`` does."""
+    return hooks.register_module_full_backward_hook(hook)
+
+
+def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
+    """Take a prefix away from the keys of a state."""
+    metadata = getattr(state_dict, "_metadata", None)
+    for entries in [state_dict] if metadata is None else [state_dict, metadata]:
+        for key in list(entries):
+            if key.startswith(prefix) and (entries is state_dict or key != prefix):
+                entries[key.removeprefix(prefix)] = entries.pop(key)
+
+
+REGISTRATIONS = {
+    name: getattr(hooks, name) for name in vars(hooks) if name.startswith("register_module_")
+} | {
+    "register_module_backward_hook": register_module_backward_hook,
+    "consume_prefix_in_state_dict_if_present": consume_prefix_in_state_dict_if_present,
+}
+"""Functions that register hooks of all modules."""
+GIVEN["Module"] = Module
+_functional = specialize("numgrad.nn.module.functional_call")
+functional_call, stack_module_state = _functional.functional_call, _functional.stack_module_state
+containers = specialize("numgrad.nn.container")

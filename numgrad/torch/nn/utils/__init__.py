@@ -1,0 +1,76 @@
+"""Norms of gradients, vectors of parameters, parametrizations: ``torch.nn.utils``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from numgrad.nn.utils import clip_grad, conversion
+from numgrad.torch.nn.utils import parametrizations, parametrize, prune, rnn
+from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap
+
+__all__ = [
+    "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "fuse_conv_bn_eval",
+    "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights", "get_total_norm",
+    "parameters_to_vector", "parametrizations", "parametrize", "prune", "remove_spectral_norm",
+    "remove_weight_norm", "rnn", "skip_init", "spectral_norm", "vector_to_parameters",
+    "weight_norm",
+]  # fmt: skip
+
+remove_spectral_norm = parametrizations.before_calls.remove_spectral_norm
+remove_weight_norm = parametrizations.before_calls.remove_weight_norm
+spectral_norm = parametrizations.before_calls.spectral_norm
+weight_norm = parametrizations.before_calls.weight_norm
+
+
+def _of_tensors(function: Callable[..., Any], place: int = 0) -> Callable[..., Any]:
+    """A function one of whose arguments is a Tensor, or an iterable of them."""
+
+    @wraps(function)
+    def called(*args: Any, **params: Any) -> Any:
+        given = [
+            list(map(unwrap, a)) if k == place and not isinstance(a, Tensor) else unwrap(a)
+            for k, a in enumerate(args)
+        ]
+        return wrap(function(*given, **unwrap(params)))
+
+    return called
+
+
+clip_grad_norm_ = _of_tensors(clip_grad.clip_grad_norm_)
+clip_grad_value_ = _of_tensors(clip_grad.clip_grad_value_)
+clip_grads_with_norm_ = _of_tensors(clip_grad.clip_grads_with_norm_)
+get_total_norm = _of_tensors(clip_grad.get_total_norm)
+parameters_to_vector = _of_tensors(conversion.parameters_to_vector)
+vector_to_parameters = _of_tensors(conversion.vector_to_parameters, 1)
+fuse_conv_bn_weights = _of_tensors(conversion.fuse_conv_bn_weights, -1)
+fuse_linear_bn_weights = _of_tensors(conversion.fuse_linear_bn_weights, -1)
+
+
+def _fused(layer: Any, bn: Any, fuse: Callable[..., Any], *options: Any) -> Any:
+    import copy
+
+    twin = copy.deepcopy(layer)
+    weight, bias = fuse(
+        layer.weight, layer.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias,
+        *options,
+    )  # fmt: skip
+    twin.weight = Parameter(weight.detach(), layer.weight.requires_grad)
+    twin.bias = Parameter(bias.detach(), layer.weight.requires_grad)
+    return twin
+
+
+def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
+    """A convolution that does what it and a normalization in evaluation mode do."""
+    return _fused(conv, bn, fuse_conv_bn_weights, transpose)
+
+
+def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
+    """A linear layer that does what it and a normalization in evaluation mode do."""
+    return _fused(linear, bn, fuse_linear_bn_weights)
+
+
+def skip_init(module_cls: type, *args: Any, **kwargs: Any) -> Any:
+    """A module whose parameters may have any values."""
+    return module_cls(*args, **kwargs)

@@ -1,0 +1,58 @@
+"""Norms of one, spectral norms, orthonormal rows: ``torch.nn.utils.parametrizations``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numgrad.nn.utils import parametrizations as _numgrad
+from numgrad.torch.nn.layers import Layer, layer_class
+from numgrad.torch.nn.utils import parametrize as parametrize  # whose functions those here call
+from numgrad.torch.specialization import specialize
+from numgrad.torch.wrapping import face_function, unwrap, wrap
+
+
+def _wrapped_method(name: str) -> Any:
+    def method(self: Any, *args: Any) -> Any:
+        return wrap(getattr(_numgrad.PowerIteration, name)(self, *map(unwrap, args)))
+
+    return method
+
+
+class PowerIteration(_numgrad.PowerIteration):
+    """Steps towards the largest singular value, of Tensors of this room."""
+
+    as_matrix, started, stepped = map(_wrapped_method, ("as_matrix", "started", "stepped"))
+    value = staticmethod(face_function(_numgrad.PowerIteration.value))
+
+
+_classes = {
+    name: layer_class(name, getattr(_numgrad, name), (Layer,))
+    for name in ("_Orthogonal", "_SpectralNorm", "_WeightNorm")
+}
+_base = specialize(
+    "numgrad.nn.utils.parametrizations",
+    {"asarray": lambda value: value},
+    **_classes,
+    PowerIteration=PowerIteration,
+    directed=face_function(_numgrad.directed),
+    norm_except=face_function(_numgrad.norm_except),
+)
+orthogonal, spectral_norm = _base.orthogonal, _base.spectral_norm
+
+
+def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
+    """Learn the norm of a weight and its direction by themselves: ``g * v / norm(v)``."""
+
+    def rename(state: dict[str, Any], prefix: str, *rest: Any) -> None:
+        for end, number in (("g", 0), ("v", 1)):  # as in states of nn.utils.weight_norm
+            if f"{prefix}{name}_{end}" in state:
+                key = f"{prefix}parametrizations.{name}.original{number}"
+                state[key] = state.pop(f"{prefix}{name}_{end}")
+
+    _base.weight_norm(module, name, dim)
+    module._register_load_state_dict_pre_hook(rename)
+    return module
+
+
+before_calls = specialize("numgrad.nn.utils.reparametrize")
+"""``weight_norm`` and ``spectral_norm`` of older programs."""

@@ -1,0 +1,15 @@
+"""Sequences of different lengths: ``torch.nn.utils.rnn``."""
+
+from __future__ import annotations
+
+from numgrad.nn import packed_sequence as base
+from numgrad.torch.wrapping import face_function
+
+PackedSequence = base.PackedSequence
+invert_permutation = face_function(base.invert_permutation)
+pack_padded_sequence = face_function(base.pack_padded_sequence)
+pack_sequence = face_function(base.pack_sequence)
+pad_packed_sequence = face_function(base.pad_packed_sequence)
+pad_sequence = face_function(base.pad_sequence)
+unpack_sequence = face_function(base.unpack_sequence)
+unpad_sequence = face_function(base.unpad_sequence)

@@ -1,0 +1,33 @@
+"""Paths of PyTorch's modules that are one module here: ``torch.nn.modules.loss``."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+
+class _Path(ModuleType):
+    """A module under another path, with all its names."""
+
+    def __init__(self, name: str, home: Any) -> None:
+        super().__init__(name, f"``{home.__name__}`` under another path.")
+        self.__dict__["_home"], self.__dict__["__path__"] = home, []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._home, name)
+
+    def __dir__(self) -> list[str]:
+        return [*dir(self._home)]
+
+
+def alias(home: str, text: str) -> None:
+    """Give a module other paths below ``numgrad.torch``, with blanks between."""
+    for path in text.split():
+        name = f"numgrad.torch.{path}"
+        parent, _, last = name.rpartition(".")
+        sys.modules[name] = module = _Path(name, sys.modules[home])
+        if last not in vars(sys.modules[parent]):
+            setattr(sys.modules[parent], last, module)

@@ -1,0 +1,136 @@
+"""``torch.signal.windows``, windows of the topmost module, and short-time Fourier transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+import numgrad as ng
+from numgrad.core.op import OPS
+from numgrad.errors import NumgradRuntimeError
+from numgrad.torch import creation
+from numgrad.torch.calls import table
+from numgrad.torch.dtypes import as_numpy, get_default_dtype
+
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "bartlett": {}, "blackman": {}, "cosine": {}, "hamming": {}, "hann": {}, "nuttall": {},
+    "exponential": {"center": None, "tau": 1.0}, "gaussian": {"std": 1.0}, "kaiser": {"beta": 12.0},
+    "general_cosine": {"a": None}, "general_hamming": {"alpha": 0.54},
+}  # fmt: skip
+"""Windows that SciPy has, and the values of their parameters in PyTorch."""
+
+
+def _window(name: str) -> Callable[..., Any]:
+    def function(
+        M: int, *, sym: bool = True, dtype: Any = None, requires_grad: bool = False, **rest: Any
+    ) -> Any:
+        from scipy.signal import windows
+
+        if M < 0:
+            raise NumgradRuntimeError(f"{name} requires non-negative window length, got M={M}")
+        given = {key: rest.pop(key, value) for key, value in _DEFAULTS[name].items()}
+        creation.options(name, **rest)
+        array = getattr(windows, name)(M, sym=sym, **given)
+        d = as_numpy(dtype) or get_default_dtype().numpy
+        return creation.finished(array.astype(d), requires_grad)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Return the window ``{name}`` of M elements."
+    return function
+
+
+windows = SimpleNamespace(**{name: _window(name) for name in _DEFAULTS})
+"""``torch.signal.windows``."""
+
+
+def _periodic(name: str, **fixed: Any) -> Callable[..., Any]:
+    def function(window_length: int, periodic: bool = True, *args: Any, **rest: Any) -> Any:
+        given = dict(zip(fixed, args, strict=False))
+        given |= {key: rest.pop(key, given.get(key, value)) for key, value in fixed.items()}
+        if name == "hamming":  # the coefficients are free
+            a, b = given["alpha"], given["beta"]
+            return windows.general_cosine(window_length, a=[a, b], sym=not periodic, **rest)
+        return getattr(windows, name)(window_length, sym=not periodic, **given, **rest)
+
+    function.__name__ = function.__qualname__ = f"{name}_window"
+    function.__doc__ = f"Return the window ``{name}``, one period of it by default."
+    return function
+
+
+hann_window, bartlett_window = _periodic("hann"), _periodic("bartlett")
+blackman_window = _periodic("blackman")
+hamming_window = _periodic("hamming", alpha=0.54, beta=0.46)
+kaiser_window = _periodic("kaiser", beta=12.0)
+
+
+def _padded_window(window: Any, length: int, n_fft: int, d: Any) -> Any:
+    window = ng.ones(length, d) if window is None else window
+    left = (n_fft - length) // 2
+    return ng.pad(window, [(left, n_fft - length - left)])
+
+
+def _stft(
+    x: Any, n_fft: int, hop: Any, length: Any, window: Any, center: bool, mode: str,
+    normalized: bool, onesided: Any, as_complex: Any,
+) -> Any:  # fmt: skip
+    """Transforms of frames that overlap, the frequencies before the frames."""
+    hop, length = hop or n_fft // 4, length or n_fft
+    single = x.ndim == 1
+    rows = ng.expand_dims(x, 0) if single else x
+    if center:
+        rows = ng.nn.functional.pad(ng.expand_dims(rows, 1), (n_fft // 2, n_fft // 2), mode)[:, 0]
+    frames = ng.unfold(rows, -1, n_fft, hop) * _padded_window(
+        window, length, n_fft, np.dtype(x.dtype.type(0).real.dtype)
+    )
+    if onesided is None:
+        onesided = x.dtype.kind != "c" and frames.dtype.kind != "c"
+    out = (ng.fft.rfft if onesided else ng.fft.fft)(frames, norm="ortho" if normalized else None)
+    out = ng.swapaxes(out, -1, -2)
+    out = out[0] if single else out
+    return out if as_complex is not False else ng.stack([ng.real(out), ng.imag(out)], axis=-1)
+
+
+def _istft(
+    x: Any, n_fft: int, hop: Any, win_length: Any, window: Any, center: bool, normalized: bool,
+    onesided: Any, length: Any, as_complex: bool,
+) -> Any:  # fmt: skip
+    """The sum of the frames' inverses, divided by that of the windows' squares."""
+    hop, win_length = hop or n_fft // 4, win_length or n_fft
+    single = x.ndim == 2
+    spectrum = ng.swapaxes(ng.expand_dims(x, 0) if single else x, -1, -2)
+    inverse = ng.fft.ifft if as_complex else ng.fft.irfft  # which reads one side of two
+    frames = inverse(spectrum, n_fft, norm="ortho" if normalized else None)
+    real = np.dtype(frames.dtype.type(0).real.dtype)
+    shape = _padded_window(window, win_length, n_fft, real)
+    count = frames.shape[-2]
+    total = n_fft + hop * (count - 1)
+    places = np.arange(n_fft) + hop * np.arange(count)[:, None]
+    flat = ng.reshape(frames * shape, (frames.shape[0], -1))
+    signal = OPS["index_add"](ng.zeros((flat.shape[0], total), flat.dtype), places.ravel(), flat, 1)
+    squares = ng.reshape(ng.broadcast_to(shape * shape, places.shape), (-1,))
+    envelope = OPS["index_add"](ng.zeros(total, squares.dtype), places.ravel(), squares, 0)
+    start = n_fft // 2 if center else 0
+    end = total - (n_fft // 2 if center else 0) if length is None else start + length
+    signal, envelope = signal[:, start:end], envelope[start:end]
+    signal = signal / envelope
+    if length is not None and length > signal.shape[-1]:
+        signal = ng.pad(signal, [(0, 0), (0, length - signal.shape[-1])])
+    return signal[0] if single else signal
+
+
+table(
+    "",
+    globals(),
+    """
+[same 1]
+stft(input, n_fft, hop_length=None, win_length=None, window=None, center=True, pad_mode="reflect",
+    normalized=False, onesided=None, return_complex=None): _stft(input, n_fft, hop_length,
+    win_length, window, center, pad_mode, normalized, onesided, return_complex)
+istft(input, n_fft, hop_length=None, win_length=None, window=None, center=True, normalized=False,
+    onesided=None, length=None, return_complex=False): _istft(input, n_fft, hop_length, win_length,
+    window, center, normalized, onesided, length, return_complex)
+""",
+)

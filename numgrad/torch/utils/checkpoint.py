@@ -1,0 +1,35 @@
+"""Forwards that are computed again in the backward: ``torch.utils.checkpoint``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numgrad.tensors import checkpoint as base
+from numgrad.torch.wrapping import unwrap, user_function, wrap
+
+noop_context_fn = base.noop_context_fn
+set_checkpoint_early_stop = base.set_checkpoint_early_stop
+
+
+def checkpoint(
+    function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
+    """Call a function without keeping what its backward needs: that is computed again.
+
+    ``use_reentrant`` is accepted: gradients are the same either way.
+    """
+    options = {k: kwargs.pop(k) for k in _OPTIONS if k in kwargs}
+    given = unwrap(kwargs)
+    return wrap(base.checkpoint(user_function(function), *map(unwrap, args), **options, **given))
+
+
+_OPTIONS = ("context_fn", "determinism_check", "early_stop", "preserve_rng_state", "debug")
+
+
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
+    """Call functions one after the other, in segments that are computed again."""
+    steps = [user_function(f) for f in functions]
+    return wrap(base.checkpoint_sequential(steps, segments, unwrap(input), **kwargs))

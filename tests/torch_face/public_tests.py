@@ -1,0 +1,229 @@
+"""Run PyTorch's public tests with the face as ``torch``.
+
+``python tests/torch_face/public_tests.py --checkout PATH [FILE...]`` reads the files of a public
+copy of PyTorch's ``test/`` (beside its ``torch/testing/``), runs each in a process of its own, and
+prints counts by file, with ``--list`` what fails. ``--library torch`` runs PyTorch itself,
+``--truth FILE`` reads what that wrote: a test that fails there too, or that ``EXCEPTIONS`` names
+with a reason, is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import contextlib
+import importlib
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import traceback
+import types
+import unittest
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).parent)]
+
+from checkout import Absent, install, load  # noqa: E402
+from comparing import test_case  # noqa: E402
+from exceptions import EXCEPTIONS, FILES, INTERNALS  # noqa: E402
+
+SECONDS = 20
+"""Longest time of one test."""
+
+
+class Results(unittest.TestResult):
+    """Keeps for each test its outcome and the last line of what went wrong."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: dict[str, tuple[str, str]] = {}
+
+    def _keep(self, test: unittest.TestCase, outcome: str, detail: str = "") -> None:
+        self.rows[test.id().partition(".")[2]] = (outcome, detail)
+
+    def startTest(self, test: unittest.TestCase) -> None:
+        super().startTest(test)
+        signal.alarm(SECONDS)
+
+    def stopTest(self, test: unittest.TestCase) -> None:
+        signal.alarm(0)
+        super().stopTest(test)
+
+    def addSuccess(self, test: unittest.TestCase) -> None:
+        self._keep(test, "passed")
+
+    def addSkip(self, test: unittest.TestCase, reason: str) -> None:
+        self._keep(test, "internal" if "internal of PyTorch" in reason else "skipped", reason)
+
+    def addExpectedFailure(self, test: unittest.TestCase, err: Any) -> None:
+        self._keep(test, "passed")
+
+    def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:
+        self._keep(test, "failed", "unexpected success")
+
+    def addFailure(self, test: unittest.TestCase, err: Any) -> None:
+        kind, error, trace = err
+        where = [f for f in traceback.extract_tb(trace) if "/test/" in f.filename]
+        line = f"{where[-1].lineno}: {where[-1].line}" if where else ""
+        self._keep(test, "failed", f"{kind.__name__}: {str(error)[:300]} | {line}")
+
+    addError = addFailure
+
+    def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
+        if err is not None:
+            self.addFailure(test, err)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        yield
+
+
+def run_file(checkout: Path, file: str, library: str, pattern: str) -> dict[str, tuple[str, str]]:
+    """Run the tests of one file in this process: name -> outcome and detail."""
+    torch = importlib.import_module(library)
+    torch.set_num_threads(1)
+    install(
+        torch, checkout, {"torch.testing._internal.common_utils": {"TestCase": test_case(torch)}}
+    )
+    sys.path[:0] = [str(checkout / "test"), str((checkout / "test" / file).parent)]
+    module = types.ModuleType(file.rpartition("/")[2][:-3])
+    sys.modules[module.__name__] = module
+    with _quiet():
+        load(checkout / "test" / file, module)
+    signal.signal(signal.SIGALRM, _out_of_time)
+    results = Results()
+    for name, cls in list(vars(module).items()):
+        if (
+            not isinstance(cls, type)
+            or not issubclass(cls, unittest.TestCase)
+            or name == "TestCase"
+        ):
+            continue
+        for test in unittest.defaultTestLoader.loadTestsFromTestCase(cls):
+            if re.search(pattern, test.id()):
+                case = getattr(test, test._testMethodName)
+                if _is_internal(case):
+                    results._keep(test, "internal", _is_internal(case))
+                    continue
+                _forget_hooks(torch)
+                with _quiet(), warnings.catch_warnings():
+                    warnings.simplefilter("always")
+                    unittest.TestSuite([test]).run(results)
+    absent = {k: v._reason for k, v in vars(module).items() if isinstance(v, Absent)}
+    for name, reason in absent.items():
+        if name.startswith("Test") and "No module named" not in reason:
+            results.rows[f"{name}.*"] = ("failed", f"the class was not defined: {reason}")
+    return results.rows
+
+
+def _forget_hooks(library: Any) -> None:
+    """Forget hooks of all modules: a test that failed could not, and tests set private tables."""
+    if library.__name__ != "torch":
+        everywhere = importlib.import_module("numgrad.torch.nn.module").hooks.GLOBAL
+        for table in ("forward_pre", "forward", "backward_pre", "backward"):
+            getattr(everywhere, table).clear()
+
+
+def _is_internal(case: Any) -> str:
+    """The reason for which a test's text is about an internal, or nothing."""
+    try:
+        text = "\n".join(_source(case))
+    except (OSError, TypeError):
+        return ""
+    return next((reason for reason, p in INTERNALS.items() if re.search(p, text)), "")
+
+
+def _source(case: Any) -> Iterator[str]:
+    import inspect
+
+    yield inspect.getsource(inspect.unwrap(case))
+
+
+def _out_of_time(*_: Any) -> None:
+    raise TimeoutError(f"longer than {SECONDS} s")
+
+
+def reason_for(name: str) -> str:
+    """The reason for which a failing test is a named exception, or nothing."""
+    return next((why for p, why in EXCEPTIONS.items() if re.fullmatch(p, name)), "")
+
+
+def counts(rows: dict[str, tuple[str, str]], truth: dict[str, tuple[str, str]]) -> dict[str, int]:
+    """How many of a file's tests passed, failed, are excepted, skipped or internals."""
+    total: collections.Counter[str] = collections.Counter()
+    for name, (outcome, _) in rows.items():
+        total[_judged(name, outcome, truth)] += 1
+    return dict(total)
+
+
+def _judged(name: str, outcome: str, truth: dict[str, tuple[str, str]]) -> str:
+    if outcome == "failed" and truth.get(name, ("passed",))[0] != "passed":
+        return "fails with PyTorch too"
+    if outcome == "failed" and reason_for(name):
+        return "excepted"
+    return outcome
+
+
+def main() -> int:
+    """Run files, print counts; the status is 1 where a test fails that is no exception."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="*", default=FILES)
+    parser.add_argument("--checkout", default=os.environ.get("NUMGRAD_PYTORCH_TESTS"), type=Path)
+    parser.add_argument("--library", default="numgrad.torch")
+    parser.add_argument("-k", dest="pattern", default="")
+    parser.add_argument("--truth", type=Path, help="what --library torch --json wrote")
+    parser.add_argument("--json", type=Path, help="where to write every outcome")
+    parser.add_argument("--list", action="store_true", help="print each test that fails")
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.checkout is None:
+        parser.error("give --checkout PATH or NUMGRAD_PYTORCH_TESTS")
+    if options.here:
+        (file,) = options.files
+        rows = run_file(options.checkout, file, options.library, options.pattern)
+        options.json.write_text(json.dumps(rows))
+        return 0
+    truth = json.loads(options.truth.read_text()) if options.truth else {}
+    everything, failing = {}, 0
+    for file in options.files:
+        rows = _in_process(options, file)
+        everything[file] = rows
+        table = counts(rows, truth.get(file, {}))
+        failing += table.get("failed", 0)
+        print(f"{file}: " + ", ".join(f"{n} {k}" for k, n in sorted(table.items())), flush=True)
+        failures = [
+            (name, detail)
+            for name, (outcome, detail) in rows.items()
+            if _judged(name, outcome, truth.get(file, {})) == "failed"
+        ]
+        if options.list:
+            for name, detail in failures:
+                print(f"    {name}: {detail}")
+    if options.json:
+        options.json.write_text(json.dumps(everything, indent=0))
+    return int(failing > 0)
+
+
+def _in_process(options: argparse.Namespace, file: str) -> dict[str, tuple[str, str]]:
+    out = Path(f"{options.json or '/tmp/public_tests'}.{os.getpid()}.part")
+    command = [sys.executable, __file__, "--here", "--checkout", str(options.checkout)]
+    command += ["--library", options.library, "--json", str(out), "-k", options.pattern, file]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=3600)
+    if done.returncode:
+        return {"*": ("failed", f"exit status {done.returncode}: {done.stderr[-300:]}")}
+    rows = json.loads(out.read_text())
+    out.unlink()
+    return rows
+
+
+if __name__ == "__main__":
+    sys.exit(main())
