@@ -14,6 +14,7 @@ from numgrad.autograd.modes import no_grad as no_grad
 from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
 from numgrad.config import get_num_threads as get_num_threads
 from numgrad.config import set_num_threads as set_num_threads
+from numgrad.torch import __future__ as __future__
 from numgrad.torch import autograd as autograd
 from numgrad.torch import cuda as cuda
 from numgrad.torch import fft as fft
@@ -24,6 +25,7 @@ from numgrad.torch import multiprocessing as multiprocessing
 from numgrad.torch import nn as nn
 from numgrad.torch import optim as optim
 from numgrad.torch import random as random
+from numgrad.torch import serialization as serialization
 from numgrad.torch import signal as signal
 from numgrad.torch import special as special
 from numgrad.torch import utils as utils
@@ -100,6 +102,8 @@ from numgrad.torch.random import randn_like as randn_like
 from numgrad.torch.random import randperm as randperm
 from numgrad.torch.random import seed as seed
 from numgrad.torch.random import set_rng_state as set_rng_state
+from numgrad.torch.serialization import load as load
+from numgrad.torch.serialization import save as save
 from numgrad.torch.signal import bartlett_window as bartlett_window
 from numgrad.torch.signal import blackman_window as blackman_window
 from numgrad.torch.signal import hamming_window as hamming_window
