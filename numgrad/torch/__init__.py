@@ -43,6 +43,7 @@ for _name in (
     "table_products",
     "linalg",
     "signal",
+    "table_layers",
 ):
     _import_module(f"numgrad.torch.{_name}")
 _members.install()
