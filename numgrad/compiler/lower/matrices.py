@@ -44,7 +44,7 @@ from numgrad.kernels.products.blocks import SLACK
 from numgrad.kernels.products.gemm import MULTIPLY_NS, external
 
 SMALL_PRODUCT, SMALL_FIXED = 2, 4
-"""Two of the rows, columns and terms of a sum, up to which a matrix product is written as loops; and
+"""Two of the rows, columns and terms of a sum, up to which a matrix product is written as loops;
 the same where these are known. So are products of which one is 1."""
 SMALL_KNOWN = 8
 """One of the three, up to which products are that are made of numbers in registers: in steps of
