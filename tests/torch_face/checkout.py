@@ -103,6 +103,8 @@ def load(path: Path, module: types.ModuleType, before: dict[str, Any] | None = N
         except Exception as error:
             several = isinstance(node, ast.ImportFrom) and len(node.names) > 1
             for name in _one_by_one(node, namespace) if several else _bound(node):
+                if isinstance(node, ast.Import) and name in namespace:
+                    continue  # ``import torch.x`` after ``import torch``
                 namespace[name] = Absent(f"{module.__name__}.{name}", f"{error!r} ({name})")
         namespace.update({k: v for k, v in given.items() if k in _bound(node)})
 
@@ -154,7 +156,7 @@ class Checkout(MetaPathFinder, Loader):
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
         first, _, rest = fullname.partition(".")
-        internal = rest.startswith("_") and not rest.startswith("__future__")
+        internal = any(part.startswith("_") and part[1] != "_" for part in rest.split("."))
         if first in ("functorch", "expecttest", "torchvision") or (
             first == "torch" and (fullname in TEXTS or internal or rest.startswith(OTHERS))
         ):
@@ -163,6 +165,11 @@ class Checkout(MetaPathFinder, Loader):
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
         known = spec.name in TEXTS
+        if spec.name == "functorch":  # another name of torch.func
+            module = Absent(spec.name)
+            func = importlib.import_module("torch.func")
+            vars(module).update({name: getattr(func, name) for name in func.__all__})
+            return module
         return types.ModuleType(spec.name) if known else Absent(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
