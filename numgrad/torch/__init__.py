@@ -74,7 +74,7 @@ _namespace(
     globals(),
     _HOMES,
     late={
-        "numgrad.torch": "autograd cuda fft func linalg masked multiprocessing nn optim random "
+        "numgrad.torch": "autograd cuda distributions fft func linalg masked multiprocessing nn optim random "
         "signal special utils",
         "numgrad.torch.func": "vmap",
     },
