@@ -221,7 +221,9 @@ except ng.NumgradError as error:
 #
 # A Tensor that requires grad keeps its graph, and `Out[...]` keeps what a cell shows. Keep
 # `loss.item()` in lists of losses, not `loss`. Up to 256 MiB of freed memory is kept for the next
-# arrays; the environment variable `NUMGRAD_KEEP_MEMORY=0` leaves that to the system.
+# arrays, and up to 1 GiB of large ones (32 MB and more) for some seconds;
+# `ng.config.pool_bytes = 0` gives the latter back at once, and the environment variable
+# `NUMGRAD_KEEP_MEMORY=0` leaves all of it to the system.
 #
 # Processes forked from a notebook (`multiprocessing` on Linux) run kernels serially where the
 # threading layer would not survive the fork, with the same bits; `spawn` keeps them parallel.

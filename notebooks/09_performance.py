@@ -189,3 +189,4 @@ ng.set_num_threads(threads)
 # | `NUMGRAD_NUM_THREADS` | most threads a kernel may use; `ng.set_num_threads(n)` at run time |
 # | `NUMGRAD_JIT`, `NUMGRAD_CHECK_JIT` | `0`: `ng.jit` runs everything eagerly; `1`: runs both and compares; `ng.config.jit`, `ng.config.check_jit` at run time |
 # | `NUMGRAD_KEEP_MEMORY` | `0` leaves glibc as it is; otherwise up to 256 MiB of freed memory is kept for the next arrays |
+# | `NUMGRAD_POOL_BYTES` | most bytes of large arrays and temporaries (32 MB and more each) that are kept for the next ones, 1 GiB unless set; what is not used for some seconds is given back; `ng.config.pool_bytes` at run time |

@@ -9,7 +9,7 @@ from typing import Any
 
 from numgrad.errors import NumgradAttributeError, NumgradTypeError, NumgradValueError
 
-__all__ = ["check_jit", "get_num_threads", "jit", "machine_code", "set_num_threads"]
+__all__ = ["check_jit", "get_num_threads", "jit", "machine_code", "pool_bytes", "set_num_threads"]
 
 
 def __dir__() -> list[str]:
@@ -20,6 +20,13 @@ def _flag(name: str, default: bool) -> bool:
     """An environment variable that is 0 or 1."""
     text = os.environ.get(name, "")
     return default if text not in ("0", "1") else text == "1"
+
+
+def _pool_bytes() -> int:
+    """The bound of the pool of memory that the environment asks for."""
+    text = os.environ.get("NUMGRAD_POOL_BYTES", "")
+    kept = _flag("NUMGRAD_KEEP_MEMORY", True)
+    return int(text) if text.isdigit() else 1 << 30 if kept else 0
 
 
 jit: bool = _flag("NUMGRAD_JIT", True)
@@ -37,6 +44,16 @@ that are loaded after it an entry in Python (``NUMGRAD_MACHINE_CODE=0``). See
 
 on_machine_code: list[Callable[[], None]] = []
 """Called when ``machine_code`` has been set."""
+
+pool_bytes: int = _pool_bytes()
+"""Most bytes of large arrays and temporaries, from 32 MB on, that are kept for the next ones.
+
+What nobody used for some seconds is given back to the system by itself, and all at once by
+``ng.config.pool_bytes = 0``, which keeps nothing from then on. ``NUMGRAD_POOL_BYTES`` sets it,
+otherwise it is 1 GiB, or 0 with ``NUMGRAD_KEEP_MEMORY=0``.
+"""
+on_pool_bytes: list[Callable[[], None]] = []
+"""Called when ``pool_bytes`` has been set."""
 _num_threads: int | None = None
 
 
@@ -92,6 +109,9 @@ def set_num_threads(n: int) -> None:
 
 
 _FLAGS = ("jit", "check_jit", "machine_code")
+_BYTES = range(1 << 62)
+_SETTINGS = (*_FLAGS, "pool_bytes")
+_REACTIONS = {"machine_code": on_machine_code, "pool_bytes": on_pool_bytes}
 
 
 class _Settings(ModuleType):
@@ -103,14 +123,17 @@ class _Settings(ModuleType):
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in vars(self):
             raise _unknown(name)
-        if name in __all__ and name not in _FLAGS:
+        if name in __all__ and name not in _SETTINGS:
             raise NumgradAttributeError(f"config: {name} is a function to call, not a setting")
         if name in _FLAGS and value not in (0, 1):
             raise NumgradTypeError(f"config: {name} is True or False, got {value!r}")
+        if name == "pool_bytes" and (
+            isinstance(value, bool) or not isinstance(value, Integral) or int(value) not in _BYTES
+        ):
+            raise NumgradValueError(f"config: pool_bytes is a number of bytes, got {value!r}")
         super().__setattr__(name, value)
-        if name == "machine_code":
-            for switch in on_machine_code:
-                switch()
+        for react in _REACTIONS.get(name, ()):
+            react()
 
     def __delattr__(self, name: str) -> None:
         if name in __all__:
@@ -121,8 +144,8 @@ class _Settings(ModuleType):
 def _unknown(name: str) -> NumgradAttributeError:
     """The error about a setting that does not exist."""
     return NumgradAttributeError(
-        f"config: no setting is called {name!r}; there are jit, check_jit and machine_code, and "
-        "set_num_threads(n) and get_num_threads() for the number of threads",
+        f"config: no setting is called {name!r}; there are jit, check_jit, machine_code and "
+        "pool_bytes, and set_num_threads(n) and get_num_threads() for the number of threads",
         name=name,
     )
 

@@ -137,7 +137,7 @@ def ours(name: str) -> Any:
 def blackjax_steps(name: str, count: int) -> Callable[[int], Any] | None:
     """``count`` transitions of BlackJAX's sampler, compiled; None if it is not installed."""
     try:
-        import blackjax
+        import blackjax  # pyright: ignore
         import jax
         import jax.numpy as jnp
     except ImportError:
@@ -159,7 +159,7 @@ def blackjax_steps(name: str, count: int) -> Callable[[int], Any] | None:
 
 
 def pymc_model(name: str) -> Any:
-    import pymc as pm
+    import pymc as pm  # pyright: ignore
 
     with pm.Model() as model:
         if name == "eight schools":
@@ -174,7 +174,7 @@ def pymc_model(name: str) -> Any:
 
 def least_effective(draws: Any) -> float:
     """The effective samples of the parameter that has fewest, of ``draws[chain, draw, ...]``."""
-    import arviz
+    import arviz  # pyright: ignore
 
     return float(min(arviz.ess(draws[..., k]) for k in range(draws.shape[-1])))
 
@@ -206,7 +206,7 @@ def effective_samples(name: str, run: Any, rounds: int, draws: int) -> None:
     """Effective samples a second, warming up included; the median of some rounds."""
     _, size, steps = MODELS[name]
     try:
-        import arviz  # noqa: F401
+        import arviz  # noqa: F401  # pyright: ignore
     except ImportError:
         return
     own, theirs = [], []
@@ -215,7 +215,7 @@ def effective_samples(name: str, run: Any, rounds: int, draws: int) -> None:
         own.append(least_effective(out[None]) / seconds)
     print(f"  {np.median(own):,.0f} effective samples a second")
     try:
-        import nutpie
+        import nutpie  # pyright: ignore
 
         compiled = nutpie.compile_pymc_model(pymc_model(name))
     except ImportError:

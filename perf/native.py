@@ -2,13 +2,17 @@
 
 Nanoseconds of CPU time for each call, the least of several rounds in turns: value and gradient of
 ``sum(exp(-x**2) * x)`` from a loop of Numba, from Python, and by JAX if that is there; then an
-integral by ``scipy.integrate.quad``; then leapfrog steps of a logistic regression in Numba.
+integral by ``scipy.integrate.quad``; leapfrog steps of a logistic regression in Numba; last how
+long new processes take, after NumPy, to load an exported function and call it.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -125,6 +129,43 @@ def leapfrogs(rows: int, columns: int) -> dict[str, tuple[Callable[[], Any], int
     return {"leapfrog step": (lambda: run(start, start + 0.1, 1e-3, 200), 200)}
 
 
+_FIRST_CALL = """
+import numpy as np, sys, time
+x = np.ones(10)
+start = time.process_time()
+{load}
+function(x)
+print(time.process_time() - start)
+"""
+
+
+def first_calls(repeats: int = 5) -> dict[str, float]:
+    """Nanoseconds from NumPy to the result of an exported function, the least of processes."""
+    folder = Path(tempfile.mkdtemp())
+    ng.export(
+        {"f": ng.jit(ng.value_and_grad(energy)).native(np.ones(10))}, folder / "f", module=True
+    )
+    ways = {
+        "module that stands alone": "import f_native; function = f_native.f",
+        "load_native": "import numgrad as ng; start = time.process_time(); "
+        "function = ng.load_native('f')['f']",
+        "import and load_native": "import numgrad as ng; function = ng.load_native('f')['f']",
+        "import and ng.jit": "import numgrad as ng; function = ng.jit(ng.value_and_grad("
+        "lambda x: np.sum(np.exp(-x * x) * x)))",
+    }
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
+    environment |= {"PYTHONPYCACHEPREFIX": str(folder), "PYTHONDONTWRITEBYTECODE": ""}
+    least = {}
+    for name, load in ways.items():
+        command = [sys.executable, "-c", _FIRST_CALL.format(load=load)]
+        times = [
+            float(subprocess.check_output(command, cwd=folder, env=environment, text=True))
+            for _ in range(repeats)
+        ]
+        least[name] = 1e9 * min(times)
+    return least
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -141,7 +182,10 @@ def main() -> None:
     for title, calls in groups.items():
         print(title)
         for name, value in rounds(calls, options.seconds).items():
-            print(f"    {name:22}{value:14,.0f} ns", flush=True)
+            print(f"    {name:26}{value:14,.0f} ns", flush=True)
+    print("first call of a process, after NumPy")
+    for name, value in first_calls().items():
+        print(f"    {name:26}{value:14,.0f} ns", flush=True)
 
 
 if __name__ == "__main__":

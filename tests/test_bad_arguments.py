@@ -144,7 +144,7 @@ def test_settings_are_those_that_exist():
         ng.config.jit = "no"
     assert ng.config.jit is True
     assert not hasattr(ng.config, "num_threads")
-    names = "jit, check_jit and machine_code"
+    names = "jit, check_jit, machine_code and pool_bytes"
     with pytest.raises(ng.NumgradAttributeError, match=rf"config: .*'foo'; there are {names}"):
         _ = ng.config.foo  # pyright: ignore[reportAttributeAccessIssue]
     with pytest.raises(ng.NumgradAttributeError, match="config: get_num_threads is a function"):

@@ -8,7 +8,19 @@ import argparse
 from collections.abc import Sequence
 
 import numgrad
-from numgrad.cli import bench, cache, demo, docs, doctor, export, launch, stubs, table, warmup
+from numgrad.cli import (
+    bench,
+    cache,
+    demo,
+    docs,
+    doctor,
+    export,
+    launch,
+    stubs,
+    table,
+    torch,
+    warmup,
+)
 
 __all__ = ["main"]
 
@@ -22,6 +34,7 @@ COMMANDS = {
     "launch": launch,
     "stubs": stubs,
     "table": table,
+    "torch": torch,
     "warmup": warmup,
 }
 

@@ -404,8 +404,8 @@ class Jitted(Generic[P, R]):
         ------
         NumgradNotImplementedError
             If something in it has no kernel: eigenvalues and other decompositions of LAPACK, some
-            special functions, random numbers, calls of Python functions; or none for lengths that
-            are arguments, as systems of few equations; the error names the operation and the line.
+            special functions, random numbers, calls of Python functions; the error names the
+            operation and the line.
 
         Examples
         --------

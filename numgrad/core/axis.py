@@ -21,6 +21,7 @@ from numgrad.codegen import threads
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.dtypes import FLOAT32, FLOAT64, check_dtype, kernel_dtype
 from numgrad.codegen.emitter import Emitter, price_ns
+from numgrad.codegen.memory import allocator
 from numgrad.codegen.symbols import AXIS, Reader, Symbol, in_order
 from numgrad.codegen.threads import serial_ns
 from numgrad.core.abstract import refuse_abstract
@@ -93,6 +94,8 @@ class AxisOp(Op):
         axis = params.get("axis")
         if isinstance(axis, list):
             params["axis"] = tuple(axis)
+        elif isinstance(axis, np.ndarray):
+            params["axis"] = normalize_axes(self.name, axis, x.ndim)
         if params.get("dtype") is not None:
             params["dtype"] = _as_dtype(self.name, params["dtype"])
             check_dtype(self.name, params["dtype"])
@@ -141,6 +144,10 @@ def _as_dtype(operation: str, dtype: Any) -> np.dtype:
         ) from None
 
 
+_OF_TWO_ARRAYS = {"max": "np.maximum", "min": "np.minimum", "any": "np.logical_or",
+                  "all": "np.logical_and", "sum": "np.add", "prod": "np.multiply"}  # fmt: skip
+
+
 def normalize_axes(operation: str, axis: Any, ndim: int) -> tuple[int, ...]:
     """Axes as a sorted tuple of non-negative integers; None means all."""
     if axis is None:
@@ -152,8 +159,12 @@ def normalize_axes(operation: str, axis: Any, ndim: int) -> tuple[int, ...]:
             a = int(a.__index__())
         except (AttributeError, TypeError):
             refuse_abstract(f"{operation}: axis", a)
+            given, both = repr(axis), _OF_TWO_ARRAYS.get(operation)
+            if hasattr(a, "shape"):
+                given = f"an array of shape {a.shape}"
+                given += f"; of two arrays, element by element, there is {both}" if both else ""
             raise NumgradValueError(
-                f"{operation}: axis must be an integer, a tuple of them or None, got {axis!r}"
+                f"{operation}: axis must be an integer, a tuple of them or None, got {given}"
             ) from None
         if not -ndim <= a < ndim:
             raise NumgradIndexError(
@@ -229,6 +240,7 @@ class AxisPlan(AxisCall, Plan):
         "columns",
         "counts",
         "dtype",
+        "empty",
         "entry",
         "floating",
         "functions",
@@ -284,6 +296,7 @@ class AxisPlan(AxisCall, Plan):
         reader = Reader()
         result = self._read(reader, {"x": self._input(reader)})
         self.dtype = kernel_dtype(result.dtype)
+        self.empty = allocator(self.shape, self.dtype)
         self.floating = self.dtype.kind in "fc"
         self.grad_mask = op.differentiable and self.differentiable(0)
         self.large = self.order is None and prod(self.counts) > LARGE
@@ -402,10 +415,10 @@ class AxisPlan(AxisCall, Plan):
 
     def compute(self, x: np.ndarray) -> np.ndarray:
         if self.op.keeps_shape and self.order is not None:
-            moved = np.empty([x.shape[a] for a in self.order], self.dtype)
+            moved = self.empty([x.shape[a] for a in self.order], self.dtype)
             out, result = moved, moved.transpose(self.inverse)
         else:
-            out = result = np.empty(self.shape, self.dtype)
+            out = result = self.empty(self.shape, self.dtype)
         if out.size:
             self.entry(self._arrange(x, True), *self.scalars, out.ravel(), *self.sizes)
         return result

@@ -13,6 +13,7 @@ import numpy as np
 
 from numgrad.codegen.cpython import records
 from numgrad.codegen.loops import LoopOperand, strided_view
+from numgrad.codegen.memory import allocator
 from numgrad.errors import generated
 
 
@@ -33,7 +34,6 @@ def elementwise_backward(
     """
     names: dict[str, Any] = {
         "entry": entry,
-        "empty": np.empty,
         "zeros": np.zeros,
         "compact": np.ascontiguousarray,
         "view": strided_view,
@@ -64,7 +64,8 @@ def elementwise_backward(
         shape = plan.metas[k].shape
         names[f"shape{k}"] = shape[0] if len(shape) == 1 else shape
         names[f"dtype{k}"] = plan.metas[k].dtype
-        make = "empty" if entry is not None else "zeros"
+        make = f"empty{k}" if entry is not None else "zeros"
+        names[f"empty{k}"] = allocator(plan.metas[k].shape, plan.metas[k].dtype)
         if accumulate:
             lines.append(f"    g{k} = buffers[{k}]")
             lines.append(f"    if g{k} is None: g{k} = {make}(shape{k}, dtype{k})")
@@ -126,7 +127,7 @@ def axis_backward(plan: Any, mask: int, entry: Any, accumulate: bool) -> Callabl
     meta, order = plan.metas[0], plan.order
     shape = meta.shape if order is None else tuple(meta.shape[a] for a in order)
     scope = {
-        "empty": np.empty,
+        "empty": allocator(shape, meta.dtype),
         "shape": shape[0] if len(shape) == 1 else shape,
         "dtype": meta.dtype,
         "entry": entry,

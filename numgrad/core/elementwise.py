@@ -20,6 +20,7 @@ from numgrad.codegen.loops import (
     layout,
     strided_view,
 )
+from numgrad.codegen.memory import allocator
 from numgrad.codegen.symbols import Reader, Symbol, real_dtype
 from numgrad.codegen.threads import serial_ns
 from numgrad.core.asides import aside
@@ -306,6 +307,7 @@ class ElementwisePlan(Plan):
         "allocate",
         "dims",
         "dtype",
+        "empty",
         "entry",
         "flat",
         "floating",
@@ -364,6 +366,7 @@ class ElementwisePlan(Plan):
         self._consuming: dict[int, Callable[..., Any] | None] = {}
         # one length is read faster than a tuple of one
         self.allocate = self.shape[0] if len(self.shape) == 1 else self.shape
+        self.empty = allocator(self.shape, self.dtype)
         self.entry = self._forward() if self.layout.size else _nothing
         self.save_masks = [self._keeps(mask) for mask in range(1 << len(metas))]
 
@@ -452,7 +455,7 @@ class ElementwisePlan(Plan):
     def compute(self, args: Sequence[Any], out: np.ndarray | None = None) -> np.ndarray:
         """The result for operands this plan was made for, in contiguous ``out`` if given."""
         if out is None:
-            out = np.empty(self.shape, self.dtype)
+            out = self.empty(self.shape, self.dtype)
         self.entry(*self._pass(args, self.layout.masks[1:]), out.ravel(), *self.dims)
         return out
 

@@ -219,10 +219,10 @@ def remember(plans: dict[tuple, _Any], key: tuple, plan: _Any) -> _Any:
 class Planned(Op):
     """An operation whose calls are planned by dtypes and shapes: Note [Plans].
 
-    A plan has what the eager hot path reads: ``entry``, ``allocate`` and ``dtype`` of the result,
-    ``flat`` (operands are passed as they are), ``dims``, ``floating``, ``grad_mask`` (a bit for
-    each operand that may get a gradient) and ``save_masks`` (for each mask of operands that require
-    grad, a bit for each operand that is saved and one for the result).
+    A plan has what the eager hot path reads: ``entry``; ``empty``, ``allocate`` and ``dtype``,
+    which make the result; ``flat`` (operands are passed as they are), ``dims``, ``floating``,
+    ``grad_mask`` (a bit for each operand that may get a gradient) and ``save_masks`` (for each mask
+    of operands that require grad, a bit for each operand that is saved and one for the result).
     """
 
     plans: dict[tuple, Any]

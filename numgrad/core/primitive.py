@@ -76,6 +76,11 @@ def checked(operation: str, x: np.ndarray, function: Any, *args: Any, **params: 
         return function(*args, **params)
     except NumgradError:
         raise
+    except KeyError:  # of a table of kernels, by dtype
+        for a in args:
+            if isinstance(a, np.ndarray):
+                check_dtype(operation, a.dtype)
+        raise
     except (ValueError, TypeError, IndexError) as error:
         for kind, ours in (
             (IndexError, NumgradIndexError),  # includes AxisError

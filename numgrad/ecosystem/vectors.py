@@ -52,18 +52,17 @@ def shaped(objective: Objective, points: np.ndarray) -> list[np.ndarray]:
 
 def values_at(objective: Objective) -> Callable[[Any], Any]:
     """The function from points of shape (..., size) to values of shape (...)."""
-    one = objective.derivatives.value
-    several = _compiled(objective, _mapped(objective, objective.derivatives.plain))
+    one, several = objective.derivatives.value, _mapped(objective, objective.derivatives.plain)
 
     def values(points: Any) -> Any:
         points = _points(objective, points)
         if points.ndim == 1:
             return float(one(shaped(objective, points), *objective.args))
-        flat = points.reshape(-1, points.shape[-1])
-        if not flat.size:
+        if not points.size:
             return np.zeros(points.shape[:-1])
-        result = several(shaped(objective, flat), *objective.args)
-        return _numbers(result).astype(np.float64).reshape(points.shape[:-1])
+        flat = points.reshape(-1, points.shape[-1])
+        result = _numbers(several(shaped(objective, flat), *objective.args))
+        return result.astype(np.float64).reshape(points.shape[:-1])
 
     return values
 
@@ -71,20 +70,22 @@ def values_at(objective: Objective) -> Callable[[Any], Any]:
 def values_and_gradients_at(objective: Objective) -> Callable[[Any], tuple[Any, np.ndarray]]:
     """The function from points of shape (..., size) to values (...) and gradients (..., size)."""
     one = objective.derivatives.value_and_grad
-    several = _compiled(objective, _mapped(objective, value_and_grad(objective.derivatives.plain)))
+    several = _mapped(objective, value_and_grad(objective.derivatives.plain))
+    reals = objective.unknowns.packing.real_dtypes
 
     def both(points: Any) -> tuple[Any, np.ndarray]:
         points = _points(objective, points)
+        lead = points.shape[:-1]
         if points.ndim == 1:
             value, gradients = one(shaped(objective, points), *objective.args)
             return float(value), packed(objective.unknowns, gradients)
-        lead, flat = points.shape[:-1], points.reshape(-1, points.shape[-1])
-        if not flat.size:
+        if not points.size:
             return np.zeros(lead), np.zeros(points.shape)
+        flat = points.reshape(-1, points.shape[-1])
         values, gradients = several(shaped(objective, flat), *objective.args)
         rows = [
             np.ascontiguousarray(_numbers(g)).reshape(len(flat), -1).view(real)
-            for g, real in zip(gradients, objective.unknowns.packing.real_dtypes, strict=True)
+            for g, real in zip(gradients, reals, strict=True)
         ]
         joined = np.concatenate(rows, axis=1, dtype=np.float64)
         return _numbers(values).astype(np.float64).reshape(lead), joined.reshape(points.shape)
@@ -93,15 +94,13 @@ def values_and_gradients_at(objective: Objective) -> Callable[[Any], tuple[Any, 
 
 
 def _mapped(objective: Objective, function: Callable[..., Any]) -> Callable[..., Any]:
-    return vmap(function, in_axes=(0, *(None for _ in objective.args)))
-
-
-def _compiled(objective: Objective, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of many points, compiled if the objective is."""
+    mapped: Any = vmap(function, in_axes=(0, *(None for _ in objective.args)))
     if not objective.derivatives.compiled:
-        return function
+        return mapped
     from numgrad.compiler.api import jit
 
-    return jit(function)
+    return jit(mapped)
 
 
 def _points(objective: Objective, points: Any) -> np.ndarray:

@@ -22,6 +22,7 @@ import numpy as np
 from numgrad.core.axis import one_axis
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.interpolate.piecewise import (
+    between,
     column,
     container,
     data,
@@ -272,13 +273,10 @@ class BSpline:
         whole.axis, whole.extrapolate = 0, True
         low, high = self.t[self.k], self.t[self.t.shape[0] - self.k - 1]
 
-        def until(end: Any) -> Any:
-            if extrapolate == "periodic":
-                turns = np.floor((end - low) / (high - low))
-                return turns * (whole(high) - whole(low)) + whole(end - turns * (high - low))
-            return whole(end if extrapolate else np.clip(end, low, high))
-
-        return until(b) - until(a)
+        periodic = extrapolate == "periodic"
+        if not extrapolate:
+            a, b = np.clip(a, low, high), np.clip(b, low, high)
+        return between(whole, a, b, low, high, periodic)
 
 
 # ------------------------------------------------------------------------------------ interpolation

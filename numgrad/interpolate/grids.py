@@ -24,6 +24,7 @@ from numgrad.interpolate.piecewise import (
     column,
     container,
     data,
+    hermite_pieces,
     known,
     monotone_slopes,
     ordered,
@@ -258,11 +259,7 @@ class RegularGridInterpolator:
 
 def _monotone_pieces(x: Any, y: Any) -> Any:
     """Coefficients along the first axis of the values."""
-    slopes = monotone_slopes(x, y)
-    h = column(np.diff(x), len(y.shape))
-    rate = np.diff(y, axis=0) / h
-    bend = (slopes[:-1] + slopes[1:] - 2 * rate) / h
-    return np.stack([bend / h, (rate - slopes[:-1]) / h - bend, slopes[:-1], y[:-1]])
+    return hermite_pieces(x, y, monotone_slopes(x, y))
 
 
 def _linear(x: Any, p: Any) -> tuple[Any, Any]:

@@ -317,15 +317,9 @@ class PPoly:
         a, b = (reshape(tensor("integrate", end, "limit", real=True), ()) for end in (a, b))
         whole = self._like(self.antiderivative().c, True)
         whole.axis = 0
-        if extrapolate != "periodic":
-            return whole(b, 0, bool(extrapolate)) - whole(a, 0, bool(extrapolate))
-        low, high = self.x[0], self.x[-1]
-
-        def until(end: Any) -> Any:
-            turns = np.floor((end - low) / (high - low))
-            return turns * whole(high) + whole(end - turns * (high - low))
-
-        return until(b) - until(a)
+        periodic = extrapolate == "periodic"
+        whole.extrapolate = periodic or bool(extrapolate)
+        return between(whole, a, b, self.x[0], self.x[-1], periodic)
 
     def solve(self, y: Any = 0.0, discontinuity: bool = True, extrapolate: Any = None) -> Any:
         """Places at which the polynomial is ``y``, in ascending order, by SciPy.
@@ -443,14 +437,29 @@ class CubicHermiteSpline(PPoly):
         self._hermite(x, y, dydx, axis, extrapolate)
 
     def _hermite(self, x: Any, y: Any, dydx: Any, axis: int, extrapolate: Any) -> None:
-        h = column(np.diff(x), len(y.shape))
-        slope = np.diff(y, axis=0) / h
-        before, after = dydx[:-1], dydx[1:]
-        bend = (before + after - 2 * slope) / h
-        c = np.stack(
-            [bend / h, (slope - before) / h - bend, before + 0 * y[:-1], y[:-1] + 0 * before]
-        )
-        self._set(c, x, extrapolate, axis)
+        self._set(hermite_pieces(x, y, dydx), x, extrapolate, axis)
+
+
+def hermite_pieces(x: Any, y: Any, dydx: Any) -> Any:
+    """Coefficients of cubics with these values and derivatives at points."""
+    h = column(np.diff(x), len(y.shape))
+    slope = np.diff(y, axis=0) / h
+    before, after = dydx[:-1], dydx[1:]
+    bend = (before + after - 2 * slope) / h
+    rows = bend / h, (slope - before) / h - bend, before + 0 * y[:-1], y[:-1] + 0 * before
+    return np.stack(rows)
+
+
+def between(whole: Any, a: Any, b: Any, low: Any, high: Any, periodic: bool) -> Any:
+    """The integral between two numbers, of an antiderivative with these ends."""
+
+    def until(end: Any) -> Any:
+        if not periodic:
+            return whole(end)
+        turns = np.floor((end - low) / (high - low))
+        return turns * (whole(high) - whole(low)) + whole(end - turns * (high - low))
+
+    return until(b) - until(a)
 
 
 @container("c", "x")

@@ -20,6 +20,7 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.dtypes import check_dtype
+from numgrad.codegen.memory import allocator
 from numgrad.codegen.threads import serial_ns
 from numgrad.core.declare import Meta, bind, broadcast_lengths, is_sparse_kind
 from numgrad.core.plan import Plan, Planned, conform, remember
@@ -56,7 +57,7 @@ class MatMul(Planned):
         plan = self.plans.get(key)
         if plan is None:
             plan = remember(self.plans, key, ProductPlan(self, a, b))
-        out = np.empty(plan.shape, plan.dtype)
+        out = plan.empty(plan.shape, plan.dtype)
         plan.entry(a, b, out)
         return out, plan
 
@@ -100,6 +101,7 @@ class ProductPlan(Plan):
         "allocate",
         "batch",
         "dtype",
+        "empty",
         "entry",
         "floating",
         "form",
@@ -134,6 +136,7 @@ class ProductPlan(Plan):
     def _read_by_eager_entry(self) -> None:
         # what the hot path looks at, as in the plans of elementwise operations
         self.allocate = self.shape[0] if len(self.shape) == 1 else self.shape
+        self.empty = allocator(self.shape, self.dtype)
         self.floating = self.dtype.kind in "fc"
         self.grad_mask = sum(
             1 << k for k, m in enumerate(self.metas) if self.floating and m.dtype.kind in "fc"

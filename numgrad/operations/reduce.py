@@ -54,16 +54,20 @@ mean.vjp(x=lambda g, n: g / n)
 def others(x: Any, axis: Any) -> Any:
     """For each element, the product of the others along the axes.
 
-    In a kernel by division, with zeros counted. On Tensors as the product of all before and all
-    after, which can be differentiated again where there are zeros.
+    In a kernel by division, where zeros, infinities and NaN stand apart. On Tensors as the product
+    of all before and all after, which can be differentiated again where there are zeros.
     """
     if not isinstance(x, Symbol):
         return _others_by_neighbours(x, axis)
-    zero: Any = x == 0
-    rest: Any = np.where(zero, 1, x)  # pyright: ignore
+    apart: Any = (x == 0) | ~np.isfinite(x)  # pyright: ignore
+    rest: Any = np.where(apart, 1, x)
     p = np.prod(rest, axis=axis, keepdims=True)
-    zeros = np.sum(zero * 1.0, axis=axis, keepdims=True)
-    return np.where(zero, np.where(zeros == 1, p, 0), np.where(zeros == 0, p / rest, 0))
+    count = np.sum(apart * 1.0, axis=axis, keepdims=True)
+    wild = np.prod(np.where(apart, x, 1), axis=axis, keepdims=True)  # 0, infinite, NaN, or 1
+    all_others = np.where(wild == 0, 0, np.where(count == 0, p / rest, wild * (p / rest)))
+    return np.where(
+        apart, np.where(count == 1, p, np.where(wild == 0, 0, wild * np.sign(x) * p)), all_others
+    )
 
 
 def _others_by_neighbours(x, axis):

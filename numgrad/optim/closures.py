@@ -57,6 +57,7 @@ class ClosureObjective(Objective):
     """
 
     unknowns: ParametersAsUnknowns
+    names_unused = False  # as in other optimizers, parameters may be frozen or of other losses
 
     def __init__(
         self, parameters: ParametersAsUnknowns, closure: Callable[[], Any], watch: Watch

@@ -27,11 +27,7 @@ def bounds_of_elements(name: str, unknowns: Unknowns, bounds: Any) -> Bounds | N
     whole = unknowns.whole
     if bounds is None:
         return None
-    if isinstance(bounds, Bounds):
-        low, high = bounds.lb, bounds.ub
-    elif _by_name(whole, bounds):
-        low, high = _named(name, whole, bounds)
-    elif whole.is_array:
+    if whole.is_array and not isinstance(bounds, Bounds | Mapping):
         pairs = list(bounds)
         if len(pairs) != whole.x0.size:
             raise NumgradValueError(
@@ -41,9 +37,9 @@ def bounds_of_elements(name: str, unknowns: Unknowns, bounds: Any) -> Bounds | N
         ends = [_pair(name, whole.element(k), pair) for k, pair in enumerate(pairs)]
         low = [-np.inf if end[0] is None else end[0] for end in ends]
         high = [np.inf if end[1] is None else end[1] for end in ends]
-    else:
-        low, high = _nested(name, whole, bounds)
-    return _checked(name, unknowns, low, high)
+        return _checked(name, unknowns, low, high)
+    nested = not isinstance(bounds, Bounds | Mapping)
+    return _checked(name, unknowns, *_low_and_high(name, whole, bounds, nested))
 
 
 def ends_of_arrays(name: str, unknowns: Unknowns, bounds: Any) -> Ends | None:
@@ -77,22 +73,20 @@ def put_inside(name: str, whole: Unknowns, bounds: Any, places: list[int]) -> No
     whole.x0[places] = np.where((low <= start) & (start <= high), start, inwards)
 
 
-def _low_and_high(name: str, whole: Unknowns, bounds: Any) -> tuple[Any, Any]:
-    """Lower and upper ends as ``least_squares`` takes them, each a number, None or for each."""
+def _low_and_high(name: str, whole: Unknowns, bounds: Any, nested: bool = False) -> tuple[Any, Any]:
+    """Lower and upper ends, each a number, None or for each; of a tuple a pair, if not nested."""
     if isinstance(bounds, Bounds):
-        low, high = bounds.lb, bounds.ub
-    elif _by_name(whole, bounds):
-        low, high = _named(name, whole, bounds)
-    elif not whole.is_array and type(bounds) is not tuple:
-        low, high = _nested(name, whole, bounds)
-    else:
-        if isinstance(bounds, list) and all(isinstance(pair, tuple) for pair in bounds):
-            raise NumgradValueError(
-                f"{name}: bounds is a list of pairs, as for ng.minimize; give a pair of all lower "
-                "and all upper bounds, ([0, 1], [3, 5]), or pairs by name, {'a': (0, 3)}"
-            )
-        low, high = _pair(name, "x0", bounds)
-    return low, high
+        return bounds.lb, bounds.ub
+    if _by_name(whole, bounds):
+        return _named(name, whole, bounds)
+    if not whole.is_array and (nested or type(bounds) is not tuple):
+        return _nested(name, whole, bounds)
+    if isinstance(bounds, list) and all(isinstance(pair, tuple) for pair in bounds):
+        raise NumgradValueError(
+            f"{name}: bounds is a list of pairs, as for ng.minimize; give a pair of all lower "
+            "and all upper bounds, ([0, 1], [3, 5]), or pairs by name, {'a': (0, 3)}"
+        )
+    return _pair(name, "x0", bounds)
 
 
 def _by_name(whole: Unknowns, bounds: Any) -> bool:

@@ -201,7 +201,7 @@ def search(
         "options": options,
         "bounds": bounds,
         "constraints": constraints_for_scipy(watch.name, kind, constraints, values),
-        "jac": objective.gradient_at if objective.gradients else None,
+        "jac": objective.jac if objective.gradients else None,
         **second,
     }
     if callback is not None:
@@ -211,7 +211,7 @@ def search(
         return watch.interrupted(x, fun=value)
 
     result = watch.run(
-        lambda: optimize.minimize(objective.value_at, objective.x0.copy(), **arguments), interrupted
+        lambda: optimize.minimize(objective.fun, objective.x0.copy(), **arguments), interrupted
     )
     if not np.isfinite(result.fun) and watch.best is not None:
         result.fun, result.x = watch.best
@@ -231,9 +231,7 @@ def _second_order(kind: Any, hess: Any, objective: Objective) -> dict[str, Any]:
     if hess is None:
         return {}
     if isinstance(hess, str) and hess in ("product", "matrix"):
-        return (
-            {"hessp": objective.product_at} if hess == "product" else {"hess": objective.matrix_at}
-        )
+        return {"hessp": objective.hessp} if hess == "product" else {"hess": objective.hess}
     if isinstance(hess, str) and hess not in ("2-point", "3-point", "cs"):
         raise NumgradValueError(
             f"minimize: there is no hess {hess!r}; choose 'product', 'matrix', or for trust-constr "
@@ -252,7 +250,7 @@ def _progress(kind: Any, objective: Objective, callback: Callable[[Any], Any]) -
         else:
             shown.update(x=intermediate_result)
         if "fun" not in shown:
-            shown.fun = objective.value_at(np.array(shown.x))
+            shown.fun = objective.fun(np.array(shown.x))
         shown.x = objective.unknowns.shown(np.array(shown.x))
         return objective.watch.call(callback, shown)
 

@@ -284,6 +284,9 @@ class Objective:
     second_order = False
     """Whether products with the Hessian are."""
 
+    names_unused = True
+    """Whether to warn of unknowns that the result does not depend on."""
+
     def __init__(
         self, unknowns: Unknowns, derivatives: Derivatives, args: tuple, watch: Watch
     ) -> None:
@@ -304,37 +307,12 @@ class Objective:
 
     def fun(self, x: Any) -> float:
         """The value at a point."""
-        return self.value_at(self._vector(x))
+        self._go_to(x)
+        return self._value
 
     def jac(self, x: Any) -> np.ndarray:
         """The gradient, a vector."""
-        return self.gradient_at(self._vector(x)).copy()
-
-    def fun_and_jac(self, x: Any) -> tuple[float, np.ndarray]:
-        """Value and gradient."""
-        gradient = self.jac(x)
-        return self._value, gradient
-
-    def hessp(self, x: Any, v: Any) -> np.ndarray:
-        """The product of the Hessian with a vector."""
-        return self.product_at(self._vector(x), self._vector(v))
-
-    def hess(self, x: Any) -> np.ndarray:
-        """The matrix of second derivatives."""
-        return self.matrix_at(self._vector(x))
-
-    # ------------------------------------------------------- for solvers: vectors of float64 only
-
-    def value_at(self, x: np.ndarray) -> float:
-        """``fun`` of a vector."""
-        if x.tobytes() != self._key:
-            self._move(x)
-        return self._value
-
-    def gradient_at(self, x: np.ndarray) -> np.ndarray:
-        """``jac`` of a vector; nobody writes to it."""
-        if x.tobytes() != self._key:
-            self._move(x)
+        self._go_to(x)
         gradient = self._gradient
         if gradient is None:
             self._gradient = gradient = self.watch.call(self._packed_gradient)
@@ -343,22 +321,30 @@ class Objective:
             if not finite.all():
                 k = int(np.argmin(finite))
                 self.watch.start(gradient[k], lambda: f"the gradient by {self.unknowns.element(k)}")
-        return gradient
+        return gradient.copy()
 
-    def product_at(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """``hessp`` of vectors."""
-        if x.tobytes() != self._key:
-            self._move(x)
-        return self.watch.call(self._product, np.asarray(v, np.float64))
+    def fun_and_jac(self, x: Any) -> tuple[float, np.ndarray]:
+        """Value and gradient."""
+        gradient = self.jac(x)
+        return self._value, gradient
 
-    def matrix_at(self, x: np.ndarray) -> np.ndarray:
-        """``hess`` of a vector."""
-        if x.tobytes() != self._key:
-            self._move(x)
+    def hessp(self, x: Any, v: Any) -> np.ndarray:
+        """The product of the Hessian with a vector."""
+        self._go_to(x)
+        return self.watch.call(self._product, self._vector(v))
+
+    def hess(self, x: Any) -> np.ndarray:
+        """The matrix of second derivatives."""
+        self._go_to(x)
         return self.watch.call(self._matrix)
 
     def _vector(self, x: Any) -> np.ndarray:
         return self.unknowns.vector(self.watch.name, x)
+
+    def _go_to(self, x: Any) -> None:
+        x = self._vector(x)
+        if x.tobytes() != self._key:
+            self._move(x)
 
     def _forget(self) -> None:
         self._value = np.nan
@@ -410,12 +396,18 @@ class Objective:
         if all(g is None for g in grads):
             raise independent(self.watch.name, loss)
         unknowns = self.unknowns
+        if not self.names_unused:
+            return
         labels = (
             unknowns.labels()
             if unknowns is unknowns.whole
             else [unknowns.element_labels[elements.start] for elements in unknowns.packing.slices]
         )
-        names = ", ".join(label for label, g in zip(labels, grads, strict=True) if g is None)
+        sizes = [array.size for array in self._leaves]
+        unused = [n for n, g, size in zip(labels, grads, sizes, strict=True) if g is None and size]
+        if not unused:
+            return
+        names = ", ".join(unused)
         warn(
             f"{self.watch.name}: the result does not depend on {names} at the start, so that its "
             "solution means nothing; fix what is not to be solved for, and look on the way for "

@@ -235,9 +235,7 @@ class FreeUnknowns(Unknowns):
         if label in labels:
             return labels.index(label), None
         place = self.whole.placed(name, label)[0]
-        k = next(k for k, elements in enumerate(packing.slices) if place < elements.stop)
-        step = 2 if packing.dtypes[k].kind == "c" else 1
-        return k, (place - packing.slices[k].start) // step
+        return packing.leaf(place), packing.offset(place)
 
     def _sorted(self, name: str) -> list[int]:
         """Ties in an order in which each comes after those that it refers to."""

@@ -118,20 +118,12 @@ def _entropy(p: Any, q: Any) -> Any:
 
 
 METRICS: dict[str, Callable[..., Any]] = {
-    "braycurtis": _braycurtis,
-    "canberra": _canberra,
-    "chebyshev": _chebyshev,
-    "cityblock": _cityblock,
-    "correlation": _correlation,
-    "cosine": _cosine,
-    "euclidean": _euclidean,
-    "hamming": _hamming,
-    "jensenshannon": _jensenshannon,
-    "mahalanobis": _mahalanobis,
-    "minkowski": _minkowski,
-    "seuclidean": _seuclidean,
-    "sqeuclidean": _sqeuclidean,
-}
+    formula.__name__[1:]: formula
+    for formula in (
+        _braycurtis, _canberra, _chebyshev, _cityblock, _correlation, _cosine, _euclidean, _hamming,
+        _jensenshannon, _mahalanobis, _minkowski, _seuclidean, _sqeuclidean,
+    )
+}  # fmt: skip
 """Names of metrics -> their formulas along the last axis."""
 
 

@@ -15,6 +15,7 @@ from numgrad.autograd.function.function_call import run as run_function
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.codegen.cpython import hot_paths
 from numgrad.codegen.dtypes import convert
+from numgrad.codegen.memory import LARGE, copied
 from numgrad.core.foreign import is_sparse_kind, refuse_mask
 from numgrad.core.op import Op
 from numgrad.core.plan import Call
@@ -102,7 +103,7 @@ class EagerInterpreter(RecordingInterpreter):
     def differentiable(self, x: Any) -> Any:
         if isinstance(x, Tensor):
             return x.detach()  # pyright: ignore
-        array = np.array(x)
+        array = copied(x) if type(x) is np.ndarray and x.nbytes >= LARGE else np.array(x)
         if array.dtype.kind in "iu" and not isinstance(x, np.ndarray):
             array = array.astype(np.float64)  # Python numbers: f(3) means f(3.0)
         return Tensor(array)

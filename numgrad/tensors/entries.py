@@ -207,7 +207,7 @@ class Template:
                 "    mode = state.mode",
                 *inside(self.axis_plan() if self.axes else self.plan()),
                 *inside([] if self.whole else ["if waiting:", "    count_call()"]),
-                "    out = empty(plan.allocate, plan.dtype)",
+                "    out = plan.empty(plan.allocate, plan.dtype)",
                 *inside(self.axis_call() if self.axes else self.call(self.optional)),
                 *inside(self.recorded()),
             ]
@@ -397,7 +397,7 @@ def _compiled(template: Any) -> Callable[..., Any]:
     scope: dict[str, Any] = {
         "Node": Node, "Parameter": Parameter, "Tensor": Tensor,
         "UnknownParameter": UnknownParameter, "bind": bind, "count_call": hot_paths.count_call,
-        "empty": np.empty, "keep": keep, "missing": _MISSING, "ndarray": np.ndarray,
+        "keep": keep, "missing": _MISSING, "ndarray": np.ndarray,
         "new_tensor": new_tensor, "refresh": refresh,
         "state": state, "template": template, "waiting": hot_paths.waiting,
     }  # fmt: skip

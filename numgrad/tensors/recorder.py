@@ -197,6 +197,7 @@ def _record(op: Op, plan: Any, operands: Sequence[tuple]) -> Words:
     after = plan.sizes if isinstance(op, AxisOp) else getattr(plan, "dims", ())
     slots = None
     few = all(len(shape or ()) <= records.MOST_AXES for shape in (*shapes, plan.shape))
+    few = few and plan.empty is np.empty
     if few and (plan.floating or not (getattr(op, "check", None) or None in shapes)):
         slots = records.filled(plan.entry, [*shapes, *between, plan.shape, *after])
     head: list[Any] = [plan, *[0] * 6]

@@ -76,12 +76,15 @@ _namespace(
     late={
         "numgrad.torch": "autograd cuda distributions fft func linalg masked multiprocessing nn optim random "
         "signal special utils",
+        "numgrad.torch.autograd.variable": "is_inference",
         "numgrad.torch.func": "vmap",
     },
 )
 globals().update({_name: _d for _name, _d in {**_DTYPES, **_ALIASES}.items()})
 for _d in _members.TENSOR_CLASSES:
     globals()[_d.__name__] = _d
+for _name in ("detach", "detach_", "fill_", "resize_as_", "resize_", "zero_"):
+    globals()[_name] = vars(_members.Tensor)[_name]
 newaxis = None
 __version__ = f"2.13.0+numgrad{_ng.__version__}"
 _load = globals()["__getattr__"]

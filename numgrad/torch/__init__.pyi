@@ -27,6 +27,7 @@ from numgrad.torch import random as random
 from numgrad.torch import signal as signal
 from numgrad.torch import special as special
 from numgrad.torch import utils as utils
+from numgrad.torch.autograd.variable import is_inference as is_inference
 from numgrad.torch.creation import arange as arange
 from numgrad.torch.creation import as_tensor as as_tensor
 from numgrad.torch.creation import asarray as asarray

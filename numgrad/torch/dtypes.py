@@ -35,6 +35,8 @@ class dtype:
         NumPy's dtype; None for those that nothing is computed with.
     """
 
+    __module__ = "numgrad.torch"
+
     def __init__(self, name: str, kind: str, itemsize: int, numpy: Any = None) -> None:
         self._name, self.itemsize, self._kind = name, itemsize, kind
         self._numpy: Any = None if numpy is None else np.dtype(numpy)
@@ -318,6 +320,8 @@ class device:
 
 class _Constant:
     """A constant known by name, of a layout or a memory format."""
+
+    __module__ = "numgrad.torch"
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -76,30 +76,32 @@ def _matrix_rank(x: Any, atol: Any, rtol: Any, hermitian: bool, tol: Any) -> Any
 
 def _pinv(x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
     if 0 in x.shape[-2:]:
-        return ng.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
+        return _adjoint(x)
+    if hermitian:  # of which the lower triangle is read
+        values, vectors = ng.linalg.eigh(x)
+        big = ng.abs(values) > _cutoff(ng.abs(values.detach()), atol, rtol, x.shape)
+        inverses = ng.where(big, 1 / ng.where(big, values, 1.0), 0.0)
+        return OPS["matmul"](vectors * ng.expand_dims(inverses, -2), _adjoint(vectors))
     if atol is None:
-        return ng.linalg.pinv(x, rtol=getattr(rtol, "_array", rtol), hermitian=hermitian)
-    values = _singular_values(x.detach(), hermitian)
+        return ng.linalg.pinv(x, rtol=getattr(rtol, "_array", rtol))
+    values = ng.linalg.svdvals(x.detach())
     cut = _cutoff(values, atol, rtol, x.shape)
     relative = ng.squeeze(cut, -1) / ng.max(values, -1)
     return ng.linalg.pinv(x, rtol=ng.where(ng.isfinite(relative), relative, 1.0)._array)
 
 
 def _lstsq(a: Any, b: Any, rcond: Any, driver: Any) -> tuple[Any, ...]:
+    driver = driver or "gelsy"
     vector = b.ndim == 1 or (a.ndim - 1 == b.ndim and b.shape == a.shape[:-1])
     b = ng.expand_dims(b, -1) if vector else b
     x = OPS["matmul"](ng.linalg.pinv(a), b)
     rank = ng.asarray(np.asarray(_matrix_rank(a, None, rcond, False, None)._array, np.int64))
     rows, columns = a.shape[-2:]
-    full = driver != "gelsy" or True
-    residuals = ng.zeros((0,), a.dtype.type(0).real.dtype)
-    if rows > columns and full and bool((rank._array == columns).all()):
-        residuals = ng.sum(ng.abs(b - OPS["matmul"](a, x)) ** 2, -2)
-    singular = (
-        ng.linalg.svdvals(a)
-        if driver in ("gelss", "gelsd")
-        else ng.zeros((0,), a.dtype.type(0).real.dtype)
-    )
+    squares = ng.sum(ng.abs(b - OPS["matmul"](a, x)) ** 2, -2)
+    has = driver != "gelsy" and rows > columns and bool((rank._array == columns).all())
+    residuals = squares if has else ng.reshape(squares[..., :0], (-1,))
+    nothing = ng.zeros((0,), squares.dtype)
+    singular = ng.linalg.svdvals(a) if driver in ("gelss", "gelsd") else nothing
     if driver == "gels":
         rank = ng.zeros((0,), np.int64)
     return ng.squeeze(x, -1) if vector else x, residuals, rank, singular
@@ -116,12 +118,12 @@ def _lu_factor(a: Any) -> tuple[Any, Any]:
     return lu, ng.asarray(np.asarray(pivots._array + 1, np.int32))
 
 
-_LU = {infos: named_tuple("lu", ("LU", "pivots", "infos")[: 2 + infos]) for infos in (False, True)}
+_LU = named_tuple("lu", ("LU", "pivots", "info"))
 
 
 def _pair_of_lu(a: Any, infos: bool) -> Any:
     parts = _lu_factor(a)
-    return _LU[infos](*parts, ng.zeros(a.shape[:-2], np.int32)) if infos else _LU[infos](*parts)
+    return _LU(*parts, ng.zeros(a.shape[:-2], np.int32)) if infos else parts
 
 
 def _lu_unpack(lu: Any, pivots: Any, data: bool, with_pivots: bool) -> tuple[Any, Any, Any]:
@@ -151,6 +153,7 @@ def _geqrf(x: Any) -> tuple[Any, Any]:
 
 def _ormqr(x: Any, tau: Any, other: Any, left: bool, transpose: bool) -> Any:
     rows = x.shape[-2]
+    x = x[..., :, : tau.shape[-1]]
     wide = ng.cat([x, ng.zeros((*x.shape[:-1], rows - x.shape[-1]), x.dtype)], axis=-1)
     more = ng.zeros((*tau.shape[:-1], rows - tau.shape[-1]), x.dtype)
     q = ng.linalg.householder_product(wide, ng.cat([tau, more], axis=-1))
@@ -183,6 +186,7 @@ def _norm(x: Any, order: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 
 def _vander(x: Any, n: Any) -> Any:
+    x = x if x.ndim else ng.reshape(x, (1,))
     count = x.shape[-1] if n is None else n
     ones = ng.ones((*x.shape, 1), x.dtype)
     parts = [ones] + [ng.expand_dims(x, -1)] * (count - 1)
@@ -200,6 +204,12 @@ def _svd(x: Any, full: bool, compute_uv: bool = True) -> tuple[Any, Any, Any]:
 def _svd_v(x: Any, some: bool, compute_uv: bool) -> tuple[Any, Any, Any]:
     u, s, vh = _svd(x, not some, compute_uv)
     return u, s, _adjoint(vh)
+
+
+def _low_rank(x: Any, count: int) -> tuple[Any, Any, Any]:
+    """The largest singular values, exact: numbers do not depend on a random start."""
+    u, s, v = _svd_v(x, True, True)
+    return u[..., :count], s[..., :count], v[..., :count]
 
 
 def _qr(x: Any, mode: str) -> Any:
@@ -231,6 +241,9 @@ triangular_solve(b, A, upper=True, transpose=False, unitriangular=False)
     -> solution cloned_coefficient: (_triangular(_swapped(A) if transpose else A, b,
     upper != transpose, True, unitriangular), A.clone())
 lu(A, pivot=True, get_infos=False): _pair_of_lu(A, get_infos)
+svd_lowrank(A, q=6, niter=2, M=None): tuple(_low_rank(A if M is None else A - M, q))
+pca_lowrank(A, q=None, center=True, niter=2): tuple(_low_rank(
+    A - ng.mean(A, -2, keepdims=True) if center else A, min(6, *A.shape[-2:]) if q is None else q))
 lu_solve(b, LU_data, LU_pivots): _lu_solve(LU_data, LU_pivots, b)
 [same 1 function]
 lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True) -> P L U: _lu_unpack(

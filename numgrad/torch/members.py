@@ -372,13 +372,13 @@ class TensorMembers:
         """Move the values to memory that processes made by ``fork`` share."""
         from numgrad.torch.multiprocessing import share_memory
 
-        return share_memory(self)
+        return share_memory(self)  # pyright: ignore
 
     def is_shared(self) -> bool:
         """Whether processes made by ``fork`` share the values."""
         from numgrad.torch.multiprocessing import is_shared
 
-        return is_shared(self)
+        return is_shared(self)  # pyright: ignore
 
     def to_sparse(self, *args: Any, **options: Any) -> Any:
         """Raise: Tensors are dense."""
@@ -663,7 +663,7 @@ def install() -> None:
         if hasattr(Tensor, other):
             setattr(Tensor, name, vars(Tensor)[other])
     Tensor.__new__ = staticmethod(_new)  # pyright: ignore
-    Tensor.__module__ = Parameter.__module__ = "torch"
+    Tensor.__module__ = Parameter.__module__ = "numgrad.torch"
 
 
 def install_same() -> None:

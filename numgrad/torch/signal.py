@@ -101,13 +101,8 @@ def _istft(
     hop, win_length = hop or n_fft // 4, win_length or n_fft
     single = x.ndim == 2
     spectrum = ng.swapaxes(ng.expand_dims(x, 0) if single else x, -1, -2)
-    if onesided is None:
-        onesided = spectrum.shape[-1] != n_fft
-    norm = "ortho" if normalized else None
-    inverse = ng.fft.irfft if onesided and not as_complex else ng.fft.ifft
-    frames = inverse(spectrum, n_fft, norm=norm)
-    if not as_complex and frames.dtype.kind == "c":
-        frames = ng.real(frames)
+    inverse = ng.fft.ifft if as_complex else ng.fft.irfft  # which reads one side of two
+    frames = inverse(spectrum, n_fft, norm="ortho" if normalized else None)
     real = np.dtype(frames.dtype.type(0).real.dtype)
     shape = _padded_window(window, win_length, n_fft, real)
     count = frames.shape[-2]

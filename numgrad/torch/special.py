@@ -13,7 +13,7 @@ from numgrad.torch.calls import ROWS, publish, table
 def _polynomial(name: str, x: Any, n: Any) -> Any:
     """Orthogonal polynomials by their three-term recurrences, of degrees by element."""
     first, following = _FIRST[name](x)
-    degrees = np.asarray(getattr(n, "_array", n))
+    degrees = np.trunc(np.asarray(getattr(n, "_array", n)))
     top = int(degrees.max()) if degrees.size else 0
     before, now = ng.ones_like(x), first
     out = ng.where(degrees == 0, before, ng.zeros_like(x))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from string import ascii_letters
 from typing import Any
 
 import numgrad as ng
@@ -34,6 +35,12 @@ def _sum(x: Any, beta: Any, product: Any, alpha: Any) -> Any:
 
 def _tensordot(a: Any, b: Any, dims: Any) -> Any:
     dims = int(dims) if getattr(dims, "ndim", None) == 0 else dims
+    if not isinstance(dims, int):  # axes of one element go with those of any length
+        for i, j in zip(*dims, strict=True):
+            if a.shape[i] != b.shape[j] == 1:
+                a = ng.sum(a, i, keepdims=True)
+            elif b.shape[j] != a.shape[i] == 1:
+                b = ng.sum(b, j, keepdims=True)
     return ng.tensordot(a, b, dims if isinstance(dims, int) else tuple(map(tuple, dims)))
 
 
@@ -53,9 +60,23 @@ def _cdist(a: Any, b: Any, p: float) -> Any:
 def _einsum(equation: Any, operands: Any) -> Any:
     if len(operands) == 1 and isinstance(operands[0], tuple | list):
         operands = operands[0]
-    if not isinstance(equation, str):  # operands and lists of axes, in turns
-        return ng.einsum(equation, *operands)
+    if isinstance(equation, str) and "..." in equation and "->" in equation:
+        equation = _without_ellipsis(equation.replace(" ", ""), operands)
     return ng.einsum(equation, *operands)
+
+
+def _without_ellipsis(equation: str, operands: Any) -> str:
+    """Subscripts with letters for an ellipsis that the output lacks, over which is summed."""
+    before, _, output = equation.partition("->")
+    if "..." in output:
+        return equation
+    terms = before.split(",")
+    counts = [x.ndim - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=True)]
+    free = [c for c in ascii_letters if c not in equation][: max(counts)]
+    named = [
+        t.replace("...", "".join(free[len(free) - n :])) for t, n in zip(terms, counts, strict=True)
+    ]
+    return f"{','.join(named)}->{output}"
 
 
 TABLE = """

@@ -245,6 +245,7 @@ def _search(sequence: Any, values: Any, out_int32: bool, right: bool, side: Any)
 
 def _gradient(x: Any, spacing: Any, dim: Any, edge_order: int) -> Any:
     dims = tuple(range(x.ndim)) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    spacing = 1 if spacing is None else spacing
     steps = spacing if isinstance(spacing, list | tuple) else [spacing] * len(dims)
     steps = [getattr(step, "_array", step) for step in steps]
     return tuple(
@@ -298,7 +299,7 @@ def _running(function: Any, x: Any, dim: int, dtype: Any) -> Any:
 
 def _prod(x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     x = whole(x) if dtype is None else typed(x, dtype)
-    return ng.prod(x, dim, keepdims=keepdim)
+    return ng.prod(x, axes(dim, x), keepdims=keepdim)
 
 
 def _trapezoid(function: Any, y: Any, x: Any, dx: Any, dim: int) -> Any:
@@ -393,11 +394,14 @@ cumulative_trapezoid(y, x=None, *, dx=None, dim=-1): _trapezoid(
 [same 1]
 softmax(input, dim, dtype=None): _soft(ng.softmax, typed(input, dtype), dim)
 log_softmax(input, dim, dtype=None): _soft(OPS["log_softmax"], typed(input, dtype), dim)
-gradient(input, *, spacing=1, dim=None, edge_order=1): _gradient(input, spacing, dim, edge_order)
+gradient(input, *, spacing=None, dim=None, edge_order=1): _gradient(input, spacing, dim, edge_order)
 histogram(input, bins, *, range=None, weight=None, density=False) -> hist bin_edges: _histogram(
     input, bins, range, weight, density)
 histogramdd(input, bins, *, range=None, weight=None, density=False) -> hist bin_edges: _histogramdd(
     input, bins, range, weight, density)
+_softmax_backward_data(grad_output, output, dim, input_dtype): output * (grad_output - ng.sum(
+    grad_output * output, dim, keepdims=True))
+native_dropout_backward(grad_output, mask, scale): grad_output * mask * scale
 aliases trapz=trapezoid
 """
 table("", globals(), TABLE)

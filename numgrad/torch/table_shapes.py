@@ -149,6 +149,8 @@ def _gather(x: Any, dim: int, index: Any) -> Any:
     shape = index.shape
     rows, axis, _ = along("gather", x, dim)
     index = ng.reshape(index, (1,)) if index.ndim == 0 else index
+    if not index.size:
+        return ng.zeros(shape, x.dtype) + 0 * ng.sum(x[..., :0])
     rows = rows[tuple(slice(None) if a == axis else slice(n) for a, n in enumerate(index.shape))]
     out = ng.take_along_axis(rows, index, axis)
     return out if out.shape == shape else ng.reshape(out, shape)
@@ -162,12 +164,12 @@ def _scatter(x: Any, dim: int, index: Any, src: Any, reduce: Any, whole: bool = 
     src = ng.reshape(src, (1,)) if src.ndim == 0 else src
     src = src[tuple(slice(n) for n in index.shape)]
     if reduce is None:
-        out = OPS["scatter"](rows, index, src, axis)
+        out = OPS["scatter"](rows, index, src, axis=axis)
     elif reduce in ("add", "sum") and whole:
-        out = OPS["scatter_add"](rows, index, src, axis)
+        out = OPS["scatter_add"](rows, index, src, axis=axis)
     else:
         how = {"multiply": "prod", "add": "sum"}.get(reduce, reduce)
-        out = ng.scatter_reduce(rows, index, src, axis, how, whole)
+        out = ng.scatter_reduce(rows, index, src, axis=axis, reduce=how, include_self=whole)
     return ng.reshape(out, x.shape) if bare else out
 
 
@@ -181,9 +183,11 @@ def _index_write(name: str, x: Any, dim: int, index: Any, value: Any, *more: Any
 
 def _index_reduce(x: Any, dim: int, index: Any, source: Any, reduce: str, whole: bool) -> Any:
     rows, axis, index = _index(x, dim, index)
+    source = source if source.ndim else ng.reshape(source, (1,))
     shape = [-1 if a == axis else 1 for a in range(rows.ndim)]
     full = ng.broadcast_to(ng.reshape(index, shape), source.shape)
-    return ng.scatter_reduce(rows, full, source, axis, reduce, whole)
+    out = ng.scatter_reduce(rows, full, source, axis=axis, reduce=reduce, include_self=whole)
+    return ng.reshape(out, x.shape)
 
 
 def _index_put(x: Any, indices: Any, values: Any, accumulate: bool) -> Any:
@@ -251,6 +255,12 @@ def _combinations(x: Any, r: int, replaced: bool) -> Any:
     return ng.take(x, rows, 0)
 
 
+def _unfold(x: Any, dim: int, size: int, step: int) -> Any:
+    rows, axis, bare = along("unfold", x, dim)
+    out = ng.unfold(rows, axis, size, step)
+    return out[0] if bare else out
+
+
 def _meshgrid(tensors: Any, indexing: Any) -> tuple:
     if len(tensors) == 1 and isinstance(tensors[0], tuple | list):
         tensors = tensors[0]
@@ -309,7 +319,7 @@ def _view(x: Any, shape: Any, dtype: Any) -> Any:
     if isinstance(shape, tuple) and len(shape) == 1 and isinstance(shape[0], np.dtype):
         return ng.asarray(x._array.view(shape[0]))
     out = ng.reshape(x, tuple(shape))
-    if x.size and address(out) != address(x):
+    if not x._array.flags.c_contiguous and x.size and address(out) != address(x):
         raise NumgradRuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one "
             "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
@@ -365,9 +375,9 @@ nonzero(input, *, as_tuple=False): _nonzero(input, as_tuple)
 argwhere(input): ng.argwhere(input)
 as_strided(input, size, stride, storage_offset=None): _as_strided(
     input, size, stride, storage_offset)
-select_scatter(input, src, dim, index): ng.select_scatter(input, src, dim, index)
+select_scatter(input, src, dim, index): ng.select_scatter(input, src, axis=dim, index=index)
 slice_scatter(input, src, dim=0, start=None, end=None, step=1): ng.slice_scatter(
-    input, src, dim, start, end, step)
+    input, src, axis=dim, start=start, end=end, step=step)
 diagonal_scatter(input, src, offset=0, dim1=0, dim2=1): ng.diagonal_scatter(
     input, src, offset=offset, axis1=dim1, axis2=dim2)
 index_reduce(input, dim, index, source, reduce, *, include_self=True): _index_reduce(
@@ -376,7 +386,7 @@ clone(input, *, memory_format=None): input.clone()
 isin(input, test_elements, *, assume_unique=False, invert=False): ng.isin(
     input, test_elements, assume_unique, invert)
 [same 1 method]
-unfold(input, dimension, size, step): ng.unfold(input, dimension, size, step)
+unfold(input, dimension, size, step): _unfold(input, dimension, size, step)
 expand_as(input, other): _expand(input, other.shape)
 view_as(input, other): _view(input, other.shape, None)
 reshape_as(input, other): ng.reshape(input, other.shape)
@@ -430,7 +440,7 @@ view_copy(input, size=None, *, dtype=None): ng.copy(_view(input, size, dtype))
 permute_copy(input, dims): ng.copy(ng.permute(input, tuple(dims)))
 transpose_copy(input, dim0, dim1): ng.copy(_transpose(input, dim0, dim1))
 t_copy(input): ng.copy(_t(input))
-unfold_copy(input, dimension, size, step): ng.copy(ng.unfold(input, dimension, size, step))
+unfold_copy(input, dimension, size, step): ng.copy(_unfold(input, dimension, size, step))
 squeeze_copy(input, dim=None): ng.copy(_squeeze(input, dim))
 unsqueeze_copy(input, dim): ng.copy(ng.expand_dims(input, dim))
 alias_copy(input): ng.copy(input)
@@ -439,8 +449,7 @@ split_with_sizes_copy(input, split_sizes, dim=0): tuple(
     [ng.copy(x) for x in _split(input, split_sizes, dim)])
 unravel_index(indices, shape): tuple(ng.asarray(x) for x in np.unravel_index(
     indices._array, tuple(shape) if isinstance(shape, tuple | list) else (shape,)))
-fill(input, value): ng.broadcast_to(
-    OPS["astype"](ng.asarray(value), dtype=input.dtype), input.shape)
+fill(input, value): OPS["masked_fill"](input, np.ones(input.shape, bool), value)
 constant_pad_nd(input, pad, value=0): ng.nn.functional.pad(input, pad, "constant", value)
 [same 1]
 narrow_copy(input, dim, start, length): ng.copy(_narrow(input, dim, start, length))

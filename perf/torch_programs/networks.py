@@ -208,7 +208,7 @@ def language_model(torch: Any, width: int = 32, length: int = 24, batch: int = 8
             return self.linear(self.transformer_encoder(src, src_mask))
 
     vocabulary = sorted(set(TEXT))
-    tokens = torch.tensor([vocabulary.index(c) for c in TEXT * 3], dtype=torch.long)
+    tokens = torch.tensor([vocabulary.index(c) for c in TEXT * 12], dtype=torch.long)
     columns = tokens[: len(tokens) // batch * batch].view(batch, -1).t().contiguous()
     model = fill(torch, TransformerModel(len(vocabulary)), scale=0.1)
     mask = torch.triu(torch.full((length, length), float("-inf")), diagonal=1)

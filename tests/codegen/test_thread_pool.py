@@ -96,7 +96,7 @@ native(kernel, 2)
 """
 
 
-@pytest.mark.slow(cases=3)
+@pytest.mark.slow(cases=1)
 @pytest.mark.parametrize("layer", ["omp", "workqueue"])
 @pytest.mark.parametrize("part", [AFTER_FORK, BEFORE_NUMBA, AFTER_NUMBA])
 def test_one_pool_for_native_kernels_and_numbas(layer: str, part: str) -> None:
@@ -158,6 +158,7 @@ assert thread_pool.losses() == (0.0, 0.0)
 '''
 
 
+@pytest.mark.slow(cases=1)
 @pytest.mark.parametrize("layer", ["omp", "workqueue"])
 def test_a_thread_takes_tasks_of_one_that_is_held_up(layer: str) -> None:
     environment = {**os.environ, "NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "2"}

@@ -355,7 +355,8 @@ print(*[w.message for w in found])
 """
 
 
-@pytest.mark.parametrize("name", ["looks", "draws"])
+@pytest.mark.slow(cases=1)
+@pytest.mark.parametrize("name", ["draws", "looks"])
 def test_a_function_that_imports_numpys_generators_is_warned_of_if_it_draws(name):
     done = subprocess.run(
         [sys.executable, "-c", LATE, name], capture_output=True, text=True, check=True

@@ -448,3 +448,29 @@ def test_a_compiled_function_inside_a_checkpoint():
     x = ng.tensor([0.9, 0.4], requires_grad=True)
     ng.checkpoint(ng.jit(lambda x: np.sum(x**3)), x, use_reentrant=False).backward()
     np.testing.assert_allclose(x.grad.numpy(), 3 * x.detach().numpy() ** 2)
+
+
+@pytest.mark.parametrize("transform", [ng.grad, ng.value_and_grad, ng.jacobian])
+def test_derivatives_require_grad_only_if_something_outside_does(transform):
+    def total(x):
+        return np.sum((x - 1) ** 2 * scale)
+
+    scale = ng.tensor(2.0)
+    fast = ng.jit(transform(total))
+    for follows in (False, True, False):
+        x = ng.tensor(np.ones(3), requires_grad=follows)
+        results = fast(x) if transform is ng.value_and_grad else (fast(x),)
+        assert [t.requires_grad for t in results] == [follows] * len(results)
+
+
+def test_only_what_depends_on_a_parameter_requires_grad():
+    scale = leaf(np.array(2.0))
+
+    @ng.jit
+    def both(x):
+        return ng.grad(lambda x: np.sum(x**2))(x), ng.grad(lambda x: scale * np.sum(x**2))(x)
+
+    plain, scaled = both(ng.tensor(np.ones(3)))
+    assert not plain.requires_grad
+    scaled.sum().backward()
+    np.testing.assert_array_equal(scale.grad, 6.0)

@@ -302,6 +302,7 @@ def test_square_roots_that_are_not_there():
     assert np.isnan(linalg.sqrtm(np.full((2, 2), np.inf)).numpy()).all()
 
 
+@pytest.mark.slow(cases=0)  # compiles all of them in an empty cache
 def test_functions_of_matrices_need_no_numba(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMGRAD_CACHE_DIR", str(tmp_path))
     code = (

@@ -197,3 +197,11 @@ def test_filters_of_no_pixels_keep_the_shape(shape, mode):
         assert found.shape == getattr(scipy.ndimage, name)(np.zeros(shape), *args, mode=mode).shape
         found.sum().backward()
         assert image.grad.shape == shape
+
+
+@pytest.mark.parametrize("dtype", [">f8", "float16", "longdouble"])
+@pytest.mark.parametrize("name", ["gaussian_filter", "median_filter", "sobel"])
+def test_dtypes_without_kernels(name, dtype):
+    options = () if name == "sobel" else (3,)
+    with pytest.raises(ng.NumgradTypeError, match=r"dtype .*; convert with astype"):
+        getattr(ng.ndimage, name)(np.ones((4, 4), dtype), *options)

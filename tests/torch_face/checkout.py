@@ -96,9 +96,22 @@ def load(path: Path, module: types.ModuleType, before: dict[str, Any] | None = N
                 warnings.simplefilter("ignore")
                 exec(compile(tree, str(path), "exec"), namespace)
         except Exception as error:
-            for name in _bound(node):
+            several = isinstance(node, ast.ImportFrom) and len(node.names) > 1
+            for name in _one_by_one(node, namespace) if several else _bound(node):
                 namespace[name] = Absent(f"{module.__name__}.{name}", f"{error!r} ({name})")
         namespace.update({k: v for k, v in given.items() if k in _bound(node)})
+
+
+def _one_by_one(node: ast.ImportFrom, namespace: dict[str, Any]) -> list[str]:
+    """Import each name of a statement by itself; those that are not there."""
+    lacking = []
+    for name in node.names:
+        tree = ast.Module([ast.ImportFrom(node.module, [name], node.level)], [])
+        try:
+            exec(compile(ast.fix_missing_locations(tree), "import", "exec"), namespace)
+        except Exception:
+            lacking.append(name.asname or name.name)
+    return lacking
 
 
 def _guarded(node: ast.stmt) -> ast.stmt:

@@ -114,7 +114,8 @@ def test_a_stencil_takes_as_many_products_as_it_has_points():
     np.testing.assert_allclose(found @ u, ng.jvp(laplacian, (u,), (u,))[1].ravel())
 
 
-@pytest.mark.parametrize("steps", [0, 2])
+@pytest.mark.slow(cases=1)
+@pytest.mark.parametrize("steps", [2, 0])
 def test_compiled_functions_take_columns_where_these_are_fewer(steps, monkeypatch):
     """All rows of an arrow have the first column, so that there are as many colours of rows."""
 

@@ -156,3 +156,21 @@ def leads_elsewhere(roots: Iterable[Tensor], leaves: Sequence[Tensor]) -> bool:
         isinstance(edge, Tensor) and edge._requires_grad and id(edge) not in known
         for edge in chain(edges, chain.from_iterable(node.edges for node in nodes))
     )
+
+
+def depend_on_leaves(roots: Sequence[Tensor]) -> list[bool]:
+    """Whether each of ``roots`` depends on a leaf that requires grad."""
+    edges = [edge_of(root) if root.requires_grad else None for root in roots]
+    nodes = reachable(edges)
+    leading: set[int] = set()
+
+    def leads(edge: Any) -> bool:
+        if isinstance(edge, Tensor):
+            return edge._requires_grad
+        node = edge[0] if type(edge) is tuple else edge
+        return type(node) is Node and node.sequence in leading
+
+    for sequence in sorted(nodes):  # edges lead to what was recorded before
+        if any(map(leads, nodes[sequence].edges)):
+            leading.add(sequence)
+    return list(map(leads, edges))

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.adjoint.compiled import Text
+from numgrad.codegen.memory import empty, zeros
 
 
 class TextCalls:
@@ -22,7 +23,7 @@ class TextCalls:
 
     def make(self, maker: str, shape: Sequence[Any], dtype: np.dtype) -> Any:
         """An array; ``maker`` is "empty" or "zeros"."""
-        return getattr(np, maker)(tuple(shape), dtype)
+        return (empty if maker == "empty" else zeros)(tuple(shape), dtype)
 
     def copy(self, array: Any) -> Any:
         """A copy of an argument, which is overwritten."""

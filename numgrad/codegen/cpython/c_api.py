@@ -46,6 +46,23 @@ def capsule_pointer(capsule: Any, name: str | None) -> int:
     return get_pointer(capsule, None if name is None else name.encode())
 
 
+_NUMPY_DOMAIN = 389047  # of tracemalloc
+
+
+def trace(place: int, size: int) -> None:
+    """Tell ``tracemalloc`` of memory, as NumPy tells it of arrays."""
+    track = ctypes.pythonapi.PyTraceMalloc_Track
+    track.argtypes = ctypes.c_uint, ctypes.c_size_t, ctypes.c_size_t
+    track(_NUMPY_DOMAIN, place, size)
+
+
+def untrace(place: int) -> None:
+    """Tell ``tracemalloc`` that memory is free."""
+    untrack = ctypes.pythonapi.PyTraceMalloc_Untrack
+    untrack.argtypes = ctypes.c_uint, ctypes.c_size_t
+    untrack(_NUMPY_DOMAIN, place)
+
+
 def new_array_address() -> int:
     """The address of NumPy's function that makes arrays."""
     numpy: Any = import_module("numpy._core._multiarray_umath")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.native import arithmetic as do, memory
+from numgrad.codegen.native.block_pool import declare_memory
 from numgrad.codegen.native.calls import CallWriter, flat
 from numgrad.codegen.native.expressions import OPERATORS
 from numgrad.codegen.native.ir import FunctionWriter, ModuleText, Unsupported
@@ -270,13 +271,14 @@ class FunctionBody(CallWriter):
             return Array(dtype, data, numbers, None, data)
         slot = f.value(f"getelementptr ptr, ptr %owned, i64 {self.owned}")
         self.owned += 1
-        made = f"{_allocate(f.module, zero=zero)}(ptr {slot}, i64 {total.part})"
-        data = f.value(f"call noalias ptr {made}")
+        allocate = declare_memory(f.module, "allocate")
+        data = f.value(
+            f"call noalias ptr {allocate}(ptr {slot}, i64 {total.part}, i64 {int(zero)})"
+        )
         there = f.label("there")
         f.branch(f.value(f"icmp eq ptr {data}, null"), "missing", there)
         f.fails = f.lacks = True
         f.begin(there)
-        _use_large_pages(f, data, total.part)
         return Array(dtype, data, numbers, None, data)
 
     def growing_call(self, longer: bool, node: ast.Call) -> Value:
@@ -303,18 +305,16 @@ class FunctionBody(CallWriter):
         with f.inside():
             twice = do.binary(f, "*", now, integer(2))
             size = do.select(f, do.compare(f, "<", twice, wanted), wanted, twice)
-            count = do.binary(f, "*", size, integer(vector.dtype.itemsize))
+            count, used = (
+                do.binary(f, "*", n, integer(vector.dtype.itemsize)).part for n in (size, now)
+            )
             owned = f.value(f"getelementptr ptr, ptr %owned, i64 {vector.owned}")
-            old = f.value(f"load ptr, ptr {owned}")
-            realloc = f.module.declare("realloc", "ptr", ["ptr", "i64"])
-            room = f.value(f"add i64 {count.part}, 64")
-            new = f.value(f"call ptr {realloc}(ptr {old}, i64 {room})")
+            grow = declare_memory(f.module, "grow")
+            new = f.value(f"call ptr {grow}(ptr {owned}, i64 {count}, i64 {used})")
             enough = f.label("enough")
             f.branch(f.value(f"icmp eq ptr {new}, null"), "missing", enough)
             f.fails = f.lacks = True
             f.begin(enough)
-            _use_large_pages(f, new, room)
-            f.effect(f"store ptr {new}, ptr {owned}")
             f.effect(f"store ptr {new}, ptr {vector.data}")
             f.effect(f"store i64 {size.part}, ptr {vector.length}")
             f.jump(there)
@@ -379,7 +379,8 @@ class FunctionBody(CallWriter):
             f.slots.insert(
                 0, f"  %owned = alloca {kind}\n  store {kind} zeroinitializer, ptr %owned"
             )
-            free = [f"  call void {_release(f.module)}(ptr %owned, i64 {self.owned})"]
+            release = declare_memory(f.module, "release")
+            free = [f"  call void {release}(ptr %owned, i64 {self.owned})"]
         lines = []
         for line in f.lines:
             if line == "  @LEAVE@":
@@ -390,105 +391,6 @@ class FunctionBody(CallWriter):
                 lines.append(line)
         f.lines = lines
         return result, (kinds, several)
-
-
-_RELEASE = """define private void @release(ptr %owned, i64 %count) #0 noinline {
-entry:
-  br label %each
-each:
-  %k = phi i64 [ 0, %entry ], [ %next, %each ]
-  %slot = getelementptr ptr, ptr %owned, i64 %k
-  %memory = load ptr, ptr %slot
-  call void @free(ptr %memory)
-  %next = add i64 %k, 1
-  %more = icmp slt i64 %next, %count
-  br i1 %more, label %each, label %done
-done:
-  ret void
-}"""
-
-
-_ALLOCATE = """define private noalias ptr @allocate{name}(ptr %slot, i64 %size) #0 noinline {{
-entry:
-  %old = load ptr, ptr %slot
-  call void @free(ptr %old)
-  %room = add i64 %size, 64
-  %memory = call noalias ptr @{function}(i64 %room{more})
-  store ptr %memory, ptr %slot
-  %none = icmp eq ptr %memory, null
-  %number = ptrtoint ptr %memory to i64
-  %beyond = and i64 %number, 63
-  %skip = sub i64 64, %beyond
-  %data = getelementptr i8, ptr %memory, i64 %skip
-  %given = select i1 %none, ptr null, ptr %data
-  ret ptr %given
-}}"""
-"""Memory that begins with a line of the cache, for one of what a function owns; null if none is."""
-
-
-_LARGE = 1 << 25
-"""Bytes from which on pages are large: Note [Large pages]."""
-_LARGE_PAGES = """define private void @use_large_pages(ptr %data, i64 %size) #0 noinline {{
-entry:
-  %large = icmp uge i64 %size, {least}
-  br i1 %large, label %advise, label %done
-advise:
-  %number = ptrtoint ptr %data to i64
-  %beyond = add i64 %number, 4095
-  %first = and i64 %beyond, -4096
-  %end = add i64 %number, %size
-  %length = sub i64 %end, %first
-  %page = inttoptr i64 %first to ptr
-  %ignored = call i32 @madvise(ptr %page, i64 %length, i32 14)
-  br label %done
-done:
-  ret void
-}}"""
-
-
-def _use_large_pages(f: FunctionWriter, data: str, size: str) -> None:
-    """Ask Linux for large pages.
-
-    Note [Large pages]
-    ------------------
-    glibc asks the system for each block above 32 MB anew (Note [Freed memory] in
-    ``codegen.memory``), and Linux fetches its pages when they are first written: 35 ms for 73 MB in
-    pages of 4 kB, 9 in pages of 2 MB. NumPy asks for these too.
-    """
-    if not f.module.large_pages:
-        return
-    text = _LARGE_PAGES.format(least=_LARGE)
-    if text not in f.module.functions:
-        f.module.functions.append(text)
-        f.module.unique("use_large_pages")
-        f.module.declare("madvise", "i32", ["ptr", "i64", "i32"])
-    f.effect(f"call void @use_large_pages(ptr {data}, i64 {size})")
-
-
-def _allocate(module: ModuleText, *, zero: bool) -> str:
-    """The function that takes memory."""
-    name, function, kinds = "", "malloc", ["i64"]
-    if zero:
-        name, function, kinds = "_zeros", "calloc", ["i64", "i64"]
-    text = _ALLOCATE.format(name=name, function=function, more=", i64 1" if zero else "")
-    if text not in module.functions:
-        module.functions.append(text)
-        module.unique(f"allocate{name}")
-        module.declare("free", "void", ["ptr"])
-        module.declare(function, "ptr", kinds)
-    return f"@allocate{name}"
-
-
-def _release(module: ModuleText) -> str:
-    """The function that gives back the memory that a function owns.
-
-    Were each piece of memory a variable, LLVM would look at all of them wherever one is missing.
-    """
-    if _RELEASE not in module.functions:
-        module.functions.append(_RELEASE)
-        module.unique("release")
-        module.declare("free", "void", ["ptr"])
-    return "@release"
 
 
 def write_body(

@@ -41,8 +41,6 @@ class ModuleText:
         Whether a vector of the CPU is as long as a line of its caches.
     check_bounds
         Whether indices are compared with the lengths of arrays: Note [Bounds] in ``memory``.
-    large_pages
-        Whether the system is asked for them: Note [Large pages] in ``function``.
     scalar_loops
         Innermost loops without branches that are not in vectors: by the name of their index, why.
     """
@@ -55,10 +53,9 @@ class ModuleText:
         least_masked: int = 4,
         wide: bool = False,
         check_bounds: bool = False,
-        large_pages: bool = False,
     ) -> None:
         self.long, self.very_long, self.least_masked = long, very_long, least_masked
-        self.wide, self.check_bounds, self.large_pages = wide, check_bounds, large_pages
+        self.wide, self.check_bounds = wide, check_bounds
         self.scalar_loops: dict[str, str] = {}
         self.declarations: dict[str, str] = {}
         self.functions: list[str] = []

@@ -40,12 +40,17 @@ from llvmlite.binding import ffi
 
 from numgrad.codegen.cpython import c_api, offsets
 from numgrad.codegen.locks import deferred
+from numgrad.codegen.native import block_pool
 
 EXPORTS = (
     "body", "packed", "numba_entry", "entry", "parallel_for", "thread_limit", "lost", "overhead",
-    "idle", "cycles", "native",
+    "idle", "cycles", "native", "take_block", "give_block", "trim_blocks", "block_counts",
+    "allocate", "grow", "release",
 )  # fmt: skip
-"""Functions that modules may define for others: see ``entry``, ``driver`` and ``c_entry``."""
+"""Functions that modules may define for others.
+
+See ``entry``, ``driver``, ``block_pool`` and ``c_entry``.
+"""
 
 _HEADER, _FORMAT = struct.Struct("<I"), 2
 _RENAMED = rf"@({'|'.join(EXPORTS)})\b"
@@ -146,8 +151,8 @@ def attributes() -> str:
     return f"attributes #0 = {{ nounwind{width if bits > 128 else ''} }}\n"
 
 
-def has_large_pages() -> bool:
-    """Whether the system is asked for large pages by ``madvise``."""
+def is_linux() -> bool:
+    """Whether kernels run on Linux."""
     return "linux" in triple()
 
 
@@ -393,13 +398,25 @@ def load(payload: bytes, engine: Any = None) -> dict[str, int]:
 
 
 def _resolve(symbol: str) -> bool:
-    """Whether the linker finds a symbol, if need be among those of Python."""
+    """Whether the linker finds a symbol, if need be of the pool of memory or among Python's."""
+    if symbol in block_pool.SYMBOLS:
+        load_pool()
     if binding.address_of_symbol(symbol):
         return True
     address = c_api.function_address(symbol)
     if address:
         binding.add_symbol(symbol, address)
     return bool(address)
+
+
+@cache
+def load_pool() -> None:
+    """Load the pool of large blocks once; the caller holds ``locks.KERNELS``."""
+    addresses = load_shared("pool", block_pool.pool_text(is_linux()))
+    for symbol, name in block_pool.SYMBOLS.items():
+        binding.add_symbol(symbol, addresses[name])
+    for watch in block_pool.on_load:
+        watch(addresses)
 
 
 def load_shared(name: str, text: str) -> dict[str, int]:

@@ -23,6 +23,7 @@ from numgrad.codegen import linker
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.locks import deferred
 from numgrad.codegen.native import machine
+from numgrad.codegen.native.block_pool import exported_pool
 from numgrad.codegen.native.kernel import NativeCode
 from numgrad.codegen.native.machine import Target
 from numgrad.errors import NumgradNotImplementedError, NumgradValueError
@@ -40,7 +41,7 @@ _CPUS = {
 """By the name of a CPU: architecture or system, LLVM's name of it, features."""
 CPUS = ("native", "generic", *_CPUS)
 
-_WORDS = "malloc calloc free madvise memcpy memmove memset memcmp bzero __chkstk _fltused"
+_WORDS = "malloc calloc realloc free madvise memcpy memmove memset memcmp bzero __chkstk _fltused"
 _ROUNDINGS = "ceil fabs floor fma fmax fmin fmod nearbyint rint round roundeven sqrt trunc"
 _LIBC = frozenset(_WORDS.split(" "))
 _LIBM = frozenset([name + end for name in _ROUNDINGS.split(" ") for end in ("", "f")])
@@ -143,7 +144,7 @@ def _emitted(texts: Collection[str], exported: Collection[str], target: Target, 
         options.loop_vectorization = options.slp_vectorization = False
         builder = own(binding.create_pass_builder(compiler, options))
         whole = own(binding.parse_assembly(head, context))
-        for text in (*texts, _SERIAL):
+        for text in (*texts, _SERIAL, exported_pool(machine.is_linux())):
             module = binding.parse_assembly(head + machine.prepared(text), context)
             module.verify()
             for item in module.functions:

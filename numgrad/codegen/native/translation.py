@@ -36,7 +36,6 @@ def translated_module(
         least_masked=machine.least_masked(),
         wide=machine.vector_bits() == 512,
         check_bounds=check_bounds,
-        large_pages=machine.has_large_pages(),
     )
     kernel = KernelText(source).functions["kernel"]
     has_fma = machine.has_fma() if has_fma is None else has_fma

@@ -158,14 +158,22 @@ class Terms:
         Booleans that must come out false, or an operation has to raise an error.
     in_loop
         Whether they are those of a loop's step.
+    any_length
+        Whether they serve for matrices of any length, also if that takes longer for small ones.
     sums
         Sums along axes that are known without adding up.
     """
 
     def __init__(
-        self, sizes: Lengths, length: Callable[[Any], Length], *, in_loop: bool = False
+        self,
+        sizes: Lengths,
+        length: Callable[[Any], Length],
+        *,
+        in_loop: bool = False,
+        any_length: bool = False,
     ) -> None:
         self.sizes, self.length, self.in_loop = sizes, length, in_loop
+        self.any_length = any_length
         self.checks: list[Term] = []
         self.sums: dict[tuple[Term, tuple[int, ...]], Term] = {}
         self._interned: dict[tuple, Term] = {}

@@ -11,6 +11,7 @@ import numpy as np
 
 from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import BOOL
+from numgrad.codegen.memory import LARGE, empty, large
 from numgrad.codegen.nests.kernel import for_lengths
 from numgrad.codegen.nests.loop import LoopKernel, LoopWriter
 from numgrad.codegen.nests.terms import first_stored
@@ -99,6 +100,8 @@ class LoopProgram:
     lengths
         Those of axes, by number, if it is for these only: a step that factors matrices is a kernel
         where it is known how small they are.
+    any_length
+        Whether it is one kernel in any case, also if that takes longer for small matrices.
 
     Note [Direct calls]
     -------------------
@@ -108,8 +111,10 @@ class LoopProgram:
     very many steps and those that fail, is done in general.
     """
 
-    def __init__(self, body: LoopBody, lengths: dict[int, int] | None = None) -> None:
-        self.body, self.lengths = body, lengths
+    def __init__(
+        self, body: LoopBody, lengths: dict[int, int] | None = None, *, any_length: bool = False
+    ) -> None:
+        self.body, self.lengths, self.any_length = body, lengths, any_length
         self.opaque: list[TracedNode] = []
         self._warned = self.fails = self.depends = False
         graph = body.graph
@@ -127,7 +132,9 @@ class LoopProgram:
             self.step = compile_graph(with_lengths(extracted, body.axes))
 
     def _written(self) -> LoopKernel | None:
-        expansion = Expansion(self.graph, inline=True, lengths=self.lengths)
+        expansion = Expansion(
+            self.graph, inline=True, lengths=self.lengths, any_length=self.any_length
+        )
         results = stored_as([expansion.of[v] for v in self.graph.outputs])
         if expansion.opaque:
             self.opaque = expansion.opaque
@@ -203,9 +210,7 @@ class LoopProgram:
         results = []
         for k, (shape, dtype) in enumerate(shapes):
             rows = (length + more.get(k, 0),) if k >= c else ()
-            results.append(
-                np.empty(() if k in shared and k not in more else (*rows, *shape), dtype)
-            )
+            results.append(empty(() if k in shared and k not in more else (*rows, *shape), dtype))
         whole = {row: results[row] for row in more}
         for k, (row, steps) in shared.items():
             first = steps if reverse else more[row] - steps
@@ -379,8 +384,9 @@ class LoopProgram:
         head = ["def loop(operands, lengths):", f"    ({unpacked}) = operands"]
         source = "\n".join([*head, *("    " + line for line in lines)]) + "\n"
         names = {
-            "array": np.array, "empty": np.empty, "general": general, "limits": self._limits,
+            "array": np.array, "empty": np.empty, "large": large, "general": general,
             "ended": np.array([-1, 0]), "entries": self._entries, "entry": self.entry,
+            "limits": self._limits,
         }  # fmt: skip
         names |= {f"d{k}": v.dtype for k, v in enumerate(graph.outputs)}
         exec(compile(source, generated("call of a loop"), "exec"), names)
@@ -395,7 +401,10 @@ class LoopProgram:
             if k >= self.body.carries:
                 lengths.insert(0, f"steps + {rows[k]}" if k in rows else "steps")
             if k in rows or k not in shared:
-                lines.append(f"w{k} = empty(({', '.join(lengths) or '1'},), d{k})")
+                shape = f"({', '.join(lengths) or '1'},)"
+                least = LARGE // v.dtype.itemsize
+                size = " * ".join(f"({n})" for n in lengths) or "1"
+                lines.append(f"w{k} = (empty if {size} < {least} else large)({shape}, d{k})")
         lines += [f"whole{row} = w{row}" for row in rows]
         for k, (row, earlier) in shared.items():
             first = earlier if reverse else rows[row] - earlier

@@ -58,6 +58,7 @@ class Expansion:
     def __init__(
         self, graph: Graph, *, inline: bool = False, within: Expansion | None = None,
         given: Sequence[Term] = (), lengths: Mapping[int, int] | None = None,
+        any_length: bool = False,
     ) -> None:  # fmt: skip
         sizes = graph.sizes
 
@@ -67,7 +68,9 @@ class Expansion:
                 return sizes.known(terms_of(n))
             return constant(sizes.evaluate(n, lengths))
 
-        self.terms = within.terms if within else Terms(sizes, length, in_loop=inline)
+        self.terms = (
+            within.terms if within else Terms(sizes, length, in_loop=inline, any_length=any_length)
+        )
         self.inline = within.inline if within else inline
         self.of: dict[Value, Term] = {}
         self.opaque: list[TracedNode] = []

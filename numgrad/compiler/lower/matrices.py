@@ -206,11 +206,12 @@ def _is_small(x: Term) -> bool:
 def _is_called(terms: Terms, args: Sequence[Term]) -> bool:
     """Whether a kernel is called for a stack of matrices and what belongs to each.
 
-    Small ones of a length that is not known are left: steps are compiled for each length.
+    Small ones of a length that is not known are left where steps are compiled for each length.
     """
     batch, n = args[0].shape[:-2], args[0].shape[-1]
-    small = not batch and value_of(n) is None and terms.sizes.hint_of(n) <= MOST_ROWS
-    if small or terms.sizes.hint_of(n) > MOST_CALLED or len(args[0].shape) < 2:
+    hint = terms.sizes.hint_of(n)
+    small = not batch and value_of(n) is None and hint <= MOST_ROWS and not terms.any_length
+    if small or hint > MOST_CALLED or len(args[0].shape) < 2:
         return False
     for x in args:
         rank = 1 if x.dtype == INT32 or len(x.shape) == 1 else 2  # pivots, a vector

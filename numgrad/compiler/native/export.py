@@ -153,7 +153,9 @@ def export(
     }
     loaded = [ExportedFunction(described, 0) for described in functions.values()]
     files["header"] = path.with_name(f"{path.name}.h")
-    files["header"].write_text(header(stem, loaded, cpu), encoding="utf-8")
+    files["header"].write_text(
+        header(stem, loaded, f"{target.cpu}, {target.triple}"), encoding="utf-8"
+    )
     files["description"] = path.with_name(f"{path.name}.json")
     files["description"].write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
     if module:

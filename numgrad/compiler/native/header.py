@@ -20,7 +20,7 @@ def header(stem: str, functions: Sequence[ExportedFunction], cpu: str) -> str:
     """The text of ``<stem>.h``."""
     guard = f"NUMGRAD_{stem.upper()}_H"
     lines = [
-        f"/* Functions compiled by numgrad {numgrad.__version__} for the CPU {cpu}.",
+        f"/* Functions compiled by numgrad {numgrad.__version__} for {cpu}.",
         " *",
         " * They are reentrant, write where pointers to results say and nowhere else, and return",
         " * 0 or a status. Results overlap neither each other nor arguments. */",

@@ -27,10 +27,11 @@ def single_step(
         return None
     inputs = list(dict.fromkeys(v for v in node.inputs if v.node.op not in (CONSTANT, SIZE)))
     body = LoopBody(extract(graph, inputs, node.outputs), 0, 0, False)
-    program = LoopProgram(body)
     axes = body.graph.sizes.axes([n for v in (*inputs, *node.outputs) for n in v.shape])
     if axes <= lengths.keys():
-        program = program.of_lengths(lengths)
+        program = LoopProgram(body).of_lengths(lengths)
+    else:
+        program = LoopProgram(body, any_length=True)
     return None if program.written is None else (program, inputs)
 
 

@@ -82,8 +82,8 @@ def obstacle(node: TracedNode) -> str:
     if find_lowering(node) is None:
         return "has no kernel, other libraries compute it; leave it to the caller"
     return (
-        "has a kernel for other dtypes, parameters or lengths only (transforms: of small prime "
-        'factors; systems of few equations: with shapes="fixed"); leave it to the caller'
+        "has a kernel for other dtypes, parameters or lengths only (matrices: up to 256 rows; "
+        "transforms: of lengths with small prime factors); leave it to the caller"
     )
 
 

@@ -8,12 +8,6 @@ kernel, then come the segments whose operands are ready, then the next kernel. T
 calls them in order is generated, so that a call decides nothing but whether the work is worth
 several threads.
 
-Note [Leases]
--------------
-Such an array lies over a *lease*, which it, and every view of it, keeps alive; the lease gives the
-memory back when it dies. Counting references to the array would not do: how many of them a variable
-or an argument counts as differs between versions of Python.
-
 Note [Watched programs]
 -----------------------
 A profile exchanges the functions that a program calls. The function around the kernels is held by
@@ -26,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import prod
 from types import FunctionType
 from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary, WeakSet
@@ -36,7 +29,7 @@ import numpy as np
 from numgrad.codegen import threads
 from numgrad.codegen.dtypes import BOOL
 from numgrad.codegen.locks import ENTRIES
-from numgrad.codegen.memory import collection_later
+from numgrad.codegen.memory import LARGE, collection_later, large
 from numgrad.codegen.nests.kernel import KernelWriter
 from numgrad.codegen.nests.polynomial import Length, text_of, value_of
 from numgrad.codegen.nests.terms import (
@@ -97,7 +90,12 @@ class KernelProgram:
         hand_over_states(graph, graph.roots())
         self.expansion = Expansion(graph)
         self.steps: list[KernelStep | Segment] = []
-        self._namespace: dict[str, Any] = {"empty": np.empty, "full": np.full, "array": np.array}
+        self._namespace: dict[str, Any] = {
+            "empty": np.empty,
+            "large": large,
+            "full": np.full,
+            "array": np.array,
+        }
         self._lengths: dict[int, str] = {}
         self.shell = self._write_shell()
         exec(compile(self.shell, generated(f"{options.name} compiled"), "exec"), self._namespace)
@@ -347,13 +345,11 @@ class KernelProgram:
     def _allocated(self, term: Term) -> str:
         """Memory for a result."""
         plain = f"empty({self._shape(term)}, {self._dtype(term.dtype)})"
-        size, least = count(term.shape), SMALLEST // term.dtype.itemsize
+        size, least = count(term.shape), LARGE // term.dtype.itemsize
         known = value_of(size)
         if known is not None and known < least:
             return plain
-        self._namespace[f"reuse{term.number}"] = Reused(term.dtype)
-        again = f"reuse{term.number}({self._extents(term)})"
-        return f"{plain} if {self._text(size)} < {least} else {again}"
+        return f"{plain} if {self._text(size)} < {least} else large{plain.removeprefix('empty')}"
 
     def _segment(self, segment: Segment) -> list[str]:
         """Call an operation on ndarrays."""
@@ -507,62 +503,6 @@ class Program(Protocol):
     def run(self, *inputs: Any) -> tuple[Any, ...]:
         """Outputs of the graph, then what it writes, for C-contiguous arrays and numbers."""
         ...
-
-
-# ----------------------------------------------------------------------------------------- buffers
-
-
-SMALLEST, LARGEST = 32 * 1024 * 1024, 512 * 1024 * 1024
-"""Bytes of results that are kept; the C library keeps smaller ones itself."""
-
-
-class Lease:
-    """The right to use some memory: Note [Leases]."""
-
-    __slots__ = ("__array_interface__", "__weakref__", "_free", "_memory")
-
-    def __init__(
-        self, memory: np.ndarray, free: list[np.ndarray], shape: tuple, dtype: np.dtype
-    ) -> None:
-        self._memory, self._free = memory, free
-        self.__array_interface__ = {
-            "shape": shape,
-            "typestr": dtype.str,
-            "data": (memory.ctypes.data, False),
-            "version": 3,
-        }
-
-    def __del__(self) -> None:
-        if not self._free:
-            self._free.append(self._memory)
-
-
-class Reused:
-    """Makes the array of one large result."""
-
-    __slots__ = ("_dtype", "_free")
-
-    def __init__(self, dtype: np.dtype) -> None:
-        self._dtype = dtype
-        self._free: list[np.ndarray] = []
-
-    def __call__(self, shape: Any) -> np.ndarray:
-        """An array of this shape, with whatever is in its memory."""
-        size = prod(shape) * self._dtype.itemsize
-        if not SMALLEST <= size <= LARGEST:
-            return np.empty(shape, self._dtype)
-        try:
-            memory = self._free.pop()  # no other thread gets the same
-        except IndexError:
-            memory = None
-        if memory is None or memory.nbytes != size:
-            memory = np.empty(size, np.uint8)
-        return np.asarray(Lease(memory, self._free, tuple(shape), self._dtype))
-
-
-def owns(array: np.ndarray) -> bool:
-    """Whether an array is no view of another one."""
-    return array.flags.owndata or type(array.base) is Lease
 
 
 class ProgramWatch(NamedTuple):

@@ -20,6 +20,7 @@ from numgrad.autograd.variable import Tensor, constant
 from numgrad.autograd.versions import Version, check_result_current, shared_version
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.locks import TRACING
+from numgrad.codegen.memory import owns
 from numgrad.compiler.call.signature import RECORDING, TENSOR, Arguments, CallLayout
 from numgrad.compiler.call.source import CONTENT, IDENTITY, VALUE, Source
 from numgrad.compiler.graph.evaluate import operands, parameters
@@ -35,7 +36,7 @@ from numgrad.compiler.graph.graph import (
 )
 from numgrad.compiler.messages import no_internal_error
 from numgrad.compiler.run.dispatch import MISS, NAMES, DispatchWriter, compiled
-from numgrad.compiler.run.program import Options, Program, compile_graph, owns
+from numgrad.compiler.run.program import Options, Program, compile_graph
 from numgrad.compiler.run.steps import KernelStep
 from numgrad.compiler.trace.custom_rules import is_linear
 from numgrad.compiler.trace.cut import Cut

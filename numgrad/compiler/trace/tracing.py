@@ -13,7 +13,7 @@ import numpy as np
 from numgrad.autograd.argument import told
 from numgrad.autograd.batching.selected import Selected, refuse
 from numgrad.autograd.engine import backward as engine
-from numgrad.autograd.engine.task import edge_of
+from numgrad.autograd.engine.task import depend_on_leaves, edge_of
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.captures import Captures, made_by_trace
@@ -364,20 +364,21 @@ class _Gradients:
     ) -> None:
         made = [k for k, result in enumerate(results) if result.value is not None]
         tensors = [k for k in made if isinstance(leaves[k], Tensor)]
-        self.positions = [k for k in tensors if leaves[k].requires_grad]
+        leading = depend_on_leaves([leaves[k] for k in tensors])
+        self.positions = [k for k, leads in zip(tensors, leading, strict=True) if leads]
         self.outputs = [leaves[k] for k in self.positions]
         self.cotangents: list[Value] = []
         self.targets: list[Tensor] = []
         self.values: list[Value] = []
         self.error: NumgradError | None = None
-        if not self.outputs:
-            return
         graph = tracer.graph
         before, inputs, count = len(graph.nodes), len(graph.inputs), len(tracer.captured)
         captured = [c.owner for c in tracer.captured if not c.gradient]
         captured += [t for aliases in tracer.aliases.values() for t in aliases]
         tensors = {id(t): t for t in (*arguments, *captured) if isinstance(t, Tensor)}
         candidates = [t for t in tensors.values() if t._requires_grad]
+        if not (self.outputs and candidates):
+            return
         cotangents = []
         for tensor in self.outputs:
             value = tracer.value(tensor)

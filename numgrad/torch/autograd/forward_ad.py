@@ -12,6 +12,12 @@ dual_level, enter_dual_level = base.dual_level, base.enter_dual_level
 exit_dual_level = base.exit_dual_level
 
 
+def __getattr__(name: str) -> int:
+    if name == "_current_level":  # of the innermost ``dual_level``, -1 outside
+        return len(base._levels()) - 1
+    raise AttributeError(f"module 'torch.autograd.forward_ad' has no attribute {name!r}")
+
+
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     """A view of a Tensor that has a tangent."""
     return wrap(base.make_dual(unwrap(tensor), unwrap(tangent), level=level))

@@ -11,6 +11,11 @@ backward = face_function(base.backward)
 grad = face_function(base.grad)
 
 
+def is_inference(input: Tensor) -> bool:
+    """Whether a Tensor was made in inference mode."""
+    return bool(input.is_inference())  # pyright: ignore[reportAttributeAccessIssue]
+
+
 class _IsTensor(type):
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, Tensor)

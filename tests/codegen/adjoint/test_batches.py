@@ -53,6 +53,7 @@ def by_example(function, axes, *operands):
     return tuple(np.stack([np.asarray(x) for x in column]) for column in zip(*rows, strict=True))
 
 
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("axes", [(0, None, 0), (None, 0, None), (0, 0, 0), (None, None, 0)])
 def test_values_and_derivatives_of_each_example(axes):
     kernel = WAVE

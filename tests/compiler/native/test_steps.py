@@ -143,6 +143,17 @@ def test_lengths_of_loops_are_arguments() -> None:
         native(X[0], X[:, :2])
 
 
+def test_lengths_of_systems_are_arguments() -> None:
+    def both(a: Any, b: Any) -> Any:
+        return ng.scan(lambda c, _: (np.linalg.solve(a, c), None), b, None, 2)[0]
+
+    native = ng.jit(both).native(S, X[:, 0])
+    for n in (2, 7, 40):
+        a, b = RNG.normal(size=(n, n)) + 2 * n * np.eye(n), RNG.normal(size=n)
+        expected = np.linalg.solve(a @ a, b)
+        np.testing.assert_allclose(native(a, b), expected, rtol=1e-9, atol=1e-12)
+
+
 def test_loops_are_reentrant() -> None:
     native = ng.jit(ng.value_and_grad(_branch)).native(V)
     points = RNG.normal(size=(4, 9))
@@ -202,7 +213,7 @@ def _zeta(a: Any) -> Any:
         (_singular, "np.linalg.svd"),
         (_in_steps, "np.linalg.pinv"),
         (_zeta, "special.zeta"),
-        (lambda a: np.linalg.solve(a, a[0]), "solve"),
+        (lambda a: np.linalg.solve(a + 1j, a[0]), "solve"),
     ],
 )
 def test_what_needs_python_is_refused_by_name_and_line(function: Any, name: str) -> None:

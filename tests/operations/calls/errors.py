@@ -30,6 +30,8 @@ ERRORS: dict[str, list[tuple[tuple, dict[str, Any], str]]] = {
     "permute_dims": [(((2, 3),), {"axes": (0, 0)}, "NumgradValueError")],
     "roll": [(((3, 4),), {"shift": 1, "axis": 2}, "NumgradIndexError")],
     "swapaxes": [(((2, 3),), {"axis1": 0, "axis2": 2}, "NumgradIndexError")],
+    "max": [(((3, 4),), {"axis": np.ones((3, 4))}, "NumgradValueError")],
+    "sum": [(((3, 4),), {"axis": np.ones((3, 4))}, "NumgradValueError")],
     "cumprod": [(((3, 4),), {"axis": 2}, "NumgradIndexError")],
     "cumsum": [(((3, 4),), {"axis": 2}, "NumgradIndexError")],
     "linear_recurrence": [(((3, 4), (3, 5)), {}, "NumgradValueError")],

@@ -1,0 +1,254 @@
+"""Rules of the face that differ from NumPy's, with values computed by NumPy or by hand."""
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+import numgrad as ng
+import numgrad.torch as torch
+from numgrad.torch.calls import RECORDER, ROWS
+
+ONES = {d: torch.ones(2, dtype=d) for d in torch.dtypes.OF.values()}
+
+
+def test_floats_are_single_by_default():
+    assert torch.tensor([1.0, 2.0]).dtype is torch.float32
+    assert torch.zeros(2, 3).dtype is torch.float32
+    assert torch.tensor([1, 2]).dtype is torch.int64
+    assert torch.tensor(np.ones(2)).dtype is torch.float64
+    assert torch.tensor(1j).dtype is torch.complex64
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert torch.tensor([1.0]).dtype is torch.float64
+        assert (torch.tensor([1]) / 2).dtype is torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        (ONES[torch.float32], torch.tensor(1.0, dtype=torch.float64), "float32"),
+        (ONES[torch.int64], torch.tensor(1.0, dtype=torch.float64), "float64"),
+        (ONES[torch.int64], 0.5, "float32"),
+        (ONES[torch.int8], 3, "int8"),
+        (ONES[torch.bool], 3, "int64"),
+        (ONES[torch.uint8], ONES[torch.int8], "int16"),
+        (ONES[torch.int64], ONES[torch.float32], "float32"),
+        (ONES[torch.float64], 1j, "complex128"),
+        (ONES[torch.complex64], ONES[torch.float64], "complex128"),
+        (torch.tensor(1, dtype=torch.int32), torch.tensor(1.0), "float32"),
+    ],
+    ids=lambda v: str(getattr(v, "dtype", v)) + ("()" if getattr(v, "shape", None) == () else ""),
+)
+def test_promotion_by_category(a, b, expected):
+    d = getattr(torch, expected)
+    assert torch.result_type(a, b) is d
+    assert (a + b).dtype is d
+    assert (b * a).dtype is d
+
+
+def test_integers():
+    x = torch.tensor([-7, 7])
+    assert (x / 2).tolist() == [-3.5, 3.5]
+    assert (x // 2).tolist() == [-4, 3]
+    assert torch.div(x, 2, rounding_mode="trunc").tolist() == [-3, 3]
+    assert (x % 4).tolist() == [1, 3]
+    assert torch.fmod(x, 4).tolist() == [-3, 3]
+    assert torch.tensor([100], dtype=torch.uint8).sum().dtype is torch.int64
+    with pytest.raises(RuntimeError, match=r"mean.*float"):
+        x.mean()
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        x.add_(0.5)
+
+
+def test_statistics_are_unbiased():
+    values = np.array([[1.0, 2.0, 4.0], [0.0, 1.0, 5.0]])
+    x = torch.tensor(values)
+    assert np.allclose(x.var(1).numpy(), values.var(1, ddof=1))
+    assert np.allclose(x.std(0, unbiased=False).numpy(), values.std(0))
+    assert np.allclose(x.var(correction=0).numpy(), values.var())
+    assert x.median().item() == 1.0
+
+
+def test_named_tuples():
+    x = torch.tensor([[3.0, 1.0, 2.0]], requires_grad=True)
+    values, indices = x.max(1)
+    assert x.max(dim=1).values.tolist() == values.tolist() == [3.0]
+    assert indices.tolist() == [0]
+    assert torch.sort(x).indices.tolist() == [[1, 2, 0]]
+    assert x.topk(2).values.tolist() == [[3.0, 2.0]]
+    assert torch.linalg.svd(torch.eye(2)).S.tolist() == [1.0, 1.0]
+    x.max(1).values.sum().backward()
+    assert x.grad.tolist() == [[1.0, 0.0, 0.0]]
+
+
+def test_a_gradient_is_one_object_and_of_the_class():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    seen = []
+    y = x * x
+    y.register_hook(lambda g: seen.append(type(g)) or g * 2)
+    y.sum().backward()
+    assert x.grad is x.grad
+    assert seen == [torch.Tensor]
+    assert x.grad.tolist() == [4.0, 8.0]
+
+
+def test_memory_is_shared_and_gradients_cross():
+    array = np.ones(3)
+    x = torch.from_numpy(array)
+    x.mul_(2)
+    assert array.tolist() == [2.0, 2.0, 2.0]
+    assert x.numpy() is not None
+    assert np.shares_memory(x.numpy(), array)
+    w = ng.tensor([1.0, 2.0], requires_grad=True)
+    (torch.as_tensor(w) * 3).sum().backward()
+    assert w.grad.tolist() == [3.0, 3.0]
+    assert isinstance(ng.exp(torch.ones(2)), torch.Tensor)
+
+
+def test_machine_code_gives_the_numbers_of_python():
+    x = torch.tensor([0.3, 0.7], requires_grad=True)
+
+    def gradient():
+        x.grad = None
+        for _ in range(30):
+            y = torch.exp(torch.sin(x) * x + 0.5) / (2 - x)
+        y.sum().backward()
+        return y, x.grad
+
+    y, g = gradient()
+    RECORDER.code.load()
+    for _ in range(3):
+        again, g_again = gradient()
+    assert torch.equal(y, again)
+    assert torch.equal(g, g_again)
+    assert type(again) is torch.Tensor
+    assert (x.double() * torch.tensor(2.0)).dtype is torch.float64
+    with pytest.raises(TypeError):
+        torch.sin(2.0)
+    assert (1 + x).dtype is torch.float32
+    with pytest.raises(TypeError):
+        x + "text"
+
+
+def test_in_place_and_out():
+    x = torch.tensor([1.0, 4.0])
+    assert x.sqrt_() is x
+    assert x.tolist() == [1.0, 2.0]
+    out = torch.empty(0)
+    assert torch.add(x, 1, out=out) is out
+    assert out.tolist() == [2.0, 3.0]
+    with pytest.warns(UserWarning, match="resized"):
+        torch.add(torch.ones(3), 1, out=out)
+    leaf = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="leaf"):
+        leaf.add_(1)
+    with pytest.raises(RuntimeError, match="out="):
+        torch.exp(leaf, out=out)
+    before = x._version
+    x.clamp_(max=1.5)
+    assert x._version == before + 1
+
+
+def test_indices():
+    values = np.arange(24.0).reshape(2, 3, 4)
+    x = torch.tensor(values)
+    row = torch.tensor([2, 0])
+    for index, expected in [
+        (1, values[1]),
+        ((..., None), values[..., None]),
+        ((slice(None), [0, 2]), values[:, [0, 2]]),
+        ((0, row, slice(1, 3)), values[0, [2, 0], 1:3]),
+        (x > 10, values[values > 10]),
+    ]:
+        assert np.array_equal(x[index].numpy(), expected)
+    x[0, row] = torch.tensor(-1.0)
+    values[0, [2, 0]] = -1
+    assert np.array_equal(x.numpy(), values)
+    whole = torch.zeros(2, dtype=torch.int64)
+    whole[0] = 2.7
+    assert whole.tolist() == [2, 0]
+    with pytest.raises(ValueError, match="step"):
+        x[::-1]
+
+
+def test_shapes_and_strides():
+    x = torch.arange(6).view(2, 3)
+    assert x.shape == torch.Size([2, 3])
+    assert x.size(-1) == 3
+    assert x.t().stride() == (1, 3)
+    assert x.permute(1, 0).reshape(-1).tolist() == [0, 3, 1, 4, 2, 5]
+    assert x.unsqueeze(0).expand(2, -1, -1).shape == (2, 2, 3)
+    assert [p.tolist() for p in x.split([1, 2], dim=1)[1]] == [[1, 2], [4, 5]]
+    with pytest.raises(RuntimeError, match="view"):
+        x.t().view(6)
+    assert x.repeat(2, 1).shape == (4, 3)
+
+
+def test_what_there_is_not():
+    assert not torch.cuda.is_available()
+    with pytest.raises(RuntimeError, match="CPU"):
+        torch.ones(2).cuda()
+    with pytest.raises(NotImplementedError, match="float32"):
+        torch.zeros(2, dtype=torch.float16)
+    with pytest.raises(AttributeError, match="out of scope"):
+        torch.onnx  # noqa: B018
+    with pytest.raises(AttributeError, match="nearest is cumsum"):
+        torch.cumsun  # noqa: B018
+    with pytest.raises(RuntimeError, match="requires grad"):
+        torch.ones(1, requires_grad=True).numpy()
+
+
+def test_copies_and_pickles():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    for twin in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+        assert twin is not x
+        assert twin.requires_grad
+        assert torch.equal(twin, x)
+    assert pickle.loads(pickle.dumps(torch.float32)) is torch.float32
+
+
+def test_text():
+    assert repr(torch.tensor([1.0, 2.5])) == "tensor([1.0000, 2.5000])"
+    assert repr(torch.tensor([1, 2])) == "tensor([1, 2])"
+    assert repr(torch.ones(1, dtype=torch.float64)) == "tensor([1.], dtype=torch.float64)"
+    assert repr(torch.zeros(2, requires_grad=True)) == "tensor([0., 0.], requires_grad=True)"
+
+
+def test_random_numbers_follow_the_seed():
+    torch.manual_seed(1)
+    first = torch.rand(3), torch.randn(3), torch.randperm(5)
+    torch.manual_seed(1)
+    again = torch.rand(3), torch.randn(3), torch.randperm(5)
+    assert all(map(torch.equal, first, again))
+    generator = torch.Generator().manual_seed(3)
+    state = generator.get_state()
+    x = torch.rand(2, generator=generator)
+    generator.set_state(state)
+    assert torch.equal(x, torch.rand(2, generator=generator))
+
+
+def test_parameters_of_rows_are_what_they_promote():
+    for space, rows in ROWS.items():
+        for name, row in rows.items():
+            assert row.kind == "same" or row.operands, (space, name)
+
+
+def test_import_of_numgrad_does_not_load_the_face():
+    import subprocess
+    import sys
+
+    code = "import numgrad, sys; print('numgrad.torch' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
+
+
+def test_complex_numbers_become_real_with_a_warning():
+    x = torch.tensor([1 + 2j])
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert x.to(torch.float32).tolist() == [1.0]
+    assert told
