@@ -74,8 +74,8 @@ _namespace(
     globals(),
     _HOMES,
     late={
-        "numgrad.torch": "autograd cuda distributions fft func linalg masked multiprocessing nn optim random "
-        "signal special utils",
+        "numgrad.torch": "autograd cuda distributions fft func linalg masked multiprocessing nn "
+        "optim random signal special utils",
         "numgrad.torch.autograd.variable": "is_inference",
         "numgrad.torch.func": "vmap",
     },

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numgrad.torch as torch
 from numgrad.errors import NumgradValueError
 from numgrad.torch.distributions import constraints
+from numgrad.torch.distributions.constraints import torch
 from numgrad.torch.distributions.distribution import Distribution
 from numgrad.torch.distributions.transforms import (
-    ComposeTransform, Transform, sum_rightmost,
+    ComposeTransform,
+    Transform,
+    sum_rightmost,
 )  # fmt: skip
 from numgrad.torch.distributions.vectors import Categorical
 
@@ -75,7 +77,7 @@ class Independent(Distribution):
     def enumerate_support(self, expand: bool = True) -> Any:
         """All values, along a new first axis."""
         if self.reinterpreted_batch_ndims:
-            raise self._lacking("enumerate_support")
+            return super().enumerate_support(expand)  # which raises
         return self.base_dist.enumerate_support(expand)
 
     def __repr__(self) -> str:
@@ -108,7 +110,7 @@ class TransformedDistribution(Distribution):
         if expanded != shape:
             base = base.expand(expanded[: len(expanded) - len(base.event_shape)])
         more = whole.domain.event_dim - len(base.event_shape)
-        self.base_dist = Independent(base, more) if more > 0 else base
+        self.base_dist: Any = Independent(base, more) if more > 0 else base
         dim = max(len(base.event_shape), whole.domain.event_dim) + (
             whole.codomain.event_dim - whole.domain.event_dim
         )
@@ -266,7 +268,7 @@ class MixtureSameFamily(Distribution):
             component = self._component_distribution.sample(sample_shape)
             chosen = self._mixture_distribution.expand(self._batch_shape).sample(sample_shape)
             index = chosen.reshape(chosen.shape + (1,) * (dim + 1))
-            index = index.expand(chosen.shape + (1,) + self._event_shape)
+            index = index.expand((*chosen.shape, 1, *self._event_shape))
             return component.gather(-1 - dim, index).squeeze(-1 - dim)
 
     def __repr__(self) -> str:

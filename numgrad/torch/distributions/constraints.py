@@ -3,18 +3,20 @@
 Note [Rows of constraints]
 --------------------------
 ``name(bounds) dim: check`` in the table is a class of constraints with these attributes, whose
-``check`` is the expression for ``x``, over the last ``dim`` axes; ``discrete`` before the colon says
-that values are integers. Rows without bounds are public as an instance, others as the class.
+``check`` is the expression for ``x``, over the last ``dim`` axes; ``discrete`` before the colon
+says that values are integers. Rows without bounds are public as an instance, others as the class.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
-import numgrad.torch as torch
-from numgrad.errors import NumgradNotImplementedError, NumgradValueError
+import numgrad.torch as face
+from numgrad.errors import NumgradAttributeError, NumgradNotImplementedError, NumgradValueError
+
+torch: Any = face
+"""The face, whose names follow from tables."""
 
 
 class Constraint:
@@ -104,7 +106,11 @@ _table: Any = globals()
 greater_than, interval, real = _table["greater_than"], _table["interval"], _table["real"]
 
 
-class independent(Constraint):  # noqa: N801 - PyTorch's name
+def __getattr__(name: str) -> Any:
+    raise NumgradAttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+
+
+class independent(Constraint):
     """Events of several axes, all of whose elements are in a set."""
 
     _bounds = ("base_constraint", "reinterpreted_batch_ndims")
@@ -122,30 +128,36 @@ class independent(Constraint):  # noqa: N801 - PyTorch's name
             raise NumgradValueError(
                 f"Expected value.dim() >= {self.event_dim} but got {value.dim()}"
             )
-        return result.reshape(result.shape[: result.dim() - n] + (-1,)).all(-1)
+        return result.reshape((*result.shape[: result.dim() - n], -1)).all(-1)
 
 
-class _dependent(Constraint):  # noqa: N801
+class _dependent(Constraint):
     """A set that depends on other parameters: it has no check."""
 
-    _bounds = ()
+    def __init__(self, *, is_discrete: Any = None, event_dim: Any = None) -> None:
+        self._told = {"is_discrete": is_discrete, "event_dim": event_dim}
 
-    def __init__(self, *, is_discrete: bool = False, event_dim: int = 0) -> None:
-        self.is_discrete, self.event_dim = is_discrete, event_dim
+    def __call__(self, **told: Any) -> _dependent:
+        return _dependent(**told)
 
-    def __call__(self, *, is_discrete: bool = False, event_dim: int = 0) -> _dependent:
-        return _dependent(is_discrete=is_discrete, event_dim=event_dim)
+    def _tell(self, name: str) -> Any:
+        if self._told[name] is None:
+            raise NumgradNotImplementedError(f"{name} of a dependent constraint is not known")
+        return self._told[name]
+
+    is_discrete = property(lambda self: self._tell("is_discrete"))  # type: ignore[assignment]
+    event_dim = property(lambda self: self._tell("event_dim"))  # type: ignore[assignment]
 
 
-class dependent_property(property, _dependent):  # type: ignore[misc]  # noqa: N801
+class dependent_property(property, _dependent):  # type: ignore[misc]
     """A property whose value is a constraint; as an attribute of the class it is ``dependent``."""
 
-    def __init__(self, fn: Any = None, *, is_discrete: bool = False, event_dim: int = 0) -> None:
-        super().__init__(fn)
-        self.is_discrete, self.event_dim = is_discrete, event_dim
+    def __init__(self, fn: Any = None, **told: Any) -> None:
+        property.__init__(self, fn)
+        _dependent.__init__(self, **told)
 
-    def __call__(self, fn: Callable[..., Any]) -> dependent_property:  # type: ignore[override]
-        return dependent_property(fn, is_discrete=self.is_discrete, event_dim=self.event_dim)
+    def __call__(self, fn: Any = None, **told: Any) -> dependent_property:  # noqa: D102
+        return dependent_property(fn, **self._told)
 
 
 def is_dependent(constraint: Any) -> bool:

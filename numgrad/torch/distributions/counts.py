@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import math
+import math  # noqa: F401 - a name of formulas
 from typing import Any
 
-import numgrad.torch as torch
 from numgrad.errors import NumgradNotImplementedError
 from numgrad.torch.distributions import distribution
 from numgrad.torch.distributions.constraints import (  # noqa: F401 - names of formulas
-    boolean, integer_interval, nonnegative_integer, unit_interval,
+    boolean,
+    integer_interval,
+    nonnegative_integer,
+    torch,
+    unit_interval,
 )  # fmt: skip
 from numgrad.torch.distributions.distribution import (  # noqa: F401
-    drawn, inner_probs, inner_uniform,
+    drawn,
+    given_parameter,
+    inner_probs,
+    inner_uniform,
 )  # fmt: skip
 from numgrad.torch.nn.functional import softplus
 
@@ -58,7 +64,7 @@ Bernoulli(probs: unit_interval | logits: real) on boolean
     torch.where(torch.isinf(logits), 0.0, logits), value))
   entropy: binary_entropy(logits, probs)
   sample: torch.bernoulli(probs.expand(shape))
-  values: torch.arange(2, dtype=(self.probs if "probs" in vars(self) else self.logits).dtype)
+  values: torch.arange(2, dtype=given_parameter(self).dtype)
 Binomial(total_count: nonnegative_integer = 1, probs: unit_interval | logits: real)
     on integer_interval(0, total_count)
   mean: total_count * probs
@@ -80,6 +86,7 @@ NegativeBinomial(total_count: greater_than_eq(0), probs: half_open_interval(0.0,
   sample: drawn("poisson", shape, drawn("standard_gamma", shape, total_count) * logits.exp()).to(
     logits.dtype)
 Geometric(probs: unit_interval | logits: real) on nonnegative_integer
+  _check: given_parameter(self) > (0 if 'probs' in vars(self) else -math.inf)
   mean: 1 / probs - 1
   mode: torch.zeros_like(probs)
   variance: (1 / probs - 1) / probs

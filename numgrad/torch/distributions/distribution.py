@@ -13,14 +13,19 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-import numgrad.torch as torch
 from numgrad.errors import NumgradNotImplementedError, NumgradValueError
 from numgrad.random.generator import generator_from
+from numgrad.tensors.reparameterised import PATHS
 from numgrad.torch.distributions import constraints
-from numgrad.torch.wrapping import Tensor, wrapped
+from numgrad.torch.distributions.constraints import torch
+from numgrad.torch.wrapping import wrapped as _wrapped
+
+Tensor: Any = torch.Tensor
+wrapped: Any = _wrapped
 
 
 def broadcast_all(*values: Any) -> Any:
@@ -33,13 +38,15 @@ def broadcast_all(*values: Any) -> Any:
     like = next((v for v in values if isinstance(v, Tensor)), None)
     dtype = torch.get_default_dtype() if like is None else like.dtype
     given = [v if isinstance(v, Tensor) else torch.tensor(v, dtype=dtype) for v in values]
+    torch.broadcast_shapes(*[v.shape for v in given])  # raises RuntimeError
     return torch.broadcast_tensors(*given)
 
 
 def drawn(name: str, shape: Any, *parameters: Any) -> Any:
     """Numbers by a method of ``ng.random``, with gradients in the parameters and in their dtype."""
+    given = [p.double() if p.is_floating_point() else p for p in parameters]
     method = getattr(generator_from("rsample", None), name)
-    numbers = method(*[p._tensor for p in parameters], size=tuple(shape))
+    numbers = method(*[p._tensor for p in given], size=tuple(shape))
     return wrapped(numbers).to(parameters[0].dtype) if parameters else wrapped(numbers)
 
 
@@ -54,6 +61,20 @@ def inner_uniform(shape: Any, like: Any) -> Any:
     return u.clamp(min=info.tiny, max=1 - info.eps)
 
 
+def beta_path(x: Any, a: Any, b: Any) -> Any:
+    """Beta numbers ``x``, with their implicit gradients in the parameters."""
+    path = PATHS["beta"](x.double()._tensor, (), a.double()._tensor, b.double()._tensor)
+    return wrapped(path).to(a.dtype)
+
+
+def beta_drawn(shape: Any, a: Any, b: Any) -> Any:
+    """Beta numbers, away from 0 and 1, where rounding may have put them."""
+    with torch.no_grad():
+        x, info = drawn("beta", shape, a, b), torch.finfo(a.dtype)
+        x = x.clamp(min=info.tiny, max=1 - info.eps)
+    return beta_path(x, a, b)
+
+
 def inner_probs(probs: Any) -> Any:
     """Probabilities away from 0 and 1 by an epsilon, whose logarithms are finite."""
     eps = torch.finfo(probs.dtype).eps
@@ -64,9 +85,17 @@ class Distribution:
     """A distribution, or a batch of them: ``batch_shape``, of events of a shape ``event_shape``."""
 
     has_rsample = has_enumerate_support = False
-    arg_constraints: ClassVar[Any] = {}
-    support: Any = constraints.dependent
     _validate_args = True
+    rsample: Any
+    log_prob: Any
+    entropy: Any
+    cdf: Any
+    icdf: Any
+    enumerate_support: Any
+    arg_constraints: Any
+    support: Any
+    mean: Any
+    variance: Any
 
     def __init__(
         self, batch_shape: Any = (), event_shape: Any = (), validate_args: bool | None = None
@@ -89,7 +118,16 @@ class Distribution:
         Distribution._validate_args = value
 
     def _check_parameters(self) -> None:
-        for name, constraint in self.arg_constraints.items():
+        try:
+            limits = self.arg_constraints
+        except NotImplementedError:
+            limits = {}
+            warnings.warn(
+                f"{type(self)} does not define `arg_constraints`; set arg_constraints = {{}} or "
+                "pass validate_args=False to turn off validation",
+                stacklevel=3,
+            )
+        for name, constraint in limits.items():
             if constraints.is_dependent(constraint) or name not in vars(self):
                 continue
             value = getattr(self, name)
@@ -120,7 +158,11 @@ class Distribution:
         try:
             support = self.support
         except NotImplementedError:
-            return
+            return warnings.warn(
+                f"{type(self)} does not define `support` to enable sample validation; pass "
+                "validate_args=False to turn it off",
+                stacklevel=3,
+            )
         if not constraints.is_dependent(support) and not support.check(value).all():
             raise NumgradValueError(
                 f"Expected value argument (Tensor of shape {tuple(value.shape)}) to be within the "
@@ -187,7 +229,7 @@ def _lacking(name: str) -> Callable[..., Any]:
 
 for _name in ("rsample", "log_prob", "cdf", "icdf", "entropy", "enumerate_support"):
     setattr(Distribution, _name, _lacking(_name))
-for _name in ("mean", "mode", "variance"):
+for _name in ("mean", "mode", "variance", "support", "arg_constraints"):
     setattr(Distribution, _name, property(_lacking(_name)))
 
 
@@ -202,34 +244,33 @@ def alternative(self: Any, probs: Any, logits: Any) -> str:
     return "logits" if probs is None else "probs"
 
 
-class LazyParameter:
-    """``probs`` or ``logits`` as it follows from the other one, until it is assigned.
+class lazy_property:
+    """An attribute that a function of the instance gives, until it is assigned."""
 
-    ``formula`` gets the distribution.
-    """
+    def __init__(self, wrapped: Callable[[Any], Any]) -> None:
+        self.wrapped, self.name, self.__doc__ = wrapped, wrapped.__name__, wrapped.__doc__
 
-    def __init__(self, name: str, formula: Callable[[Any], Any]) -> None:
-        self.name, self.formula, self.__doc__ = name, formula, f"The parameter {name}."
+    def __set_name__(self, owner: Any, name: str) -> None:
+        self.name = name
 
     def __get__(self, instance: Any, owner: Any) -> Any:
         if instance is None:
             return self
         with torch.enable_grad():
-            value = vars(instance)[f"_{self.name}"] = self.formula(instance)
-        vars(instance)[self.name] = value
+            value = vars(instance)[self.name] = self.wrapped(instance)
         return value
 
 
-def param_shape(self: Any) -> Any:
-    """Shape of the parameter that was given."""
-    return (self.probs if "probs" in vars(self) else self.logits).size()
+def given_parameter(self: Any) -> Any:
+    """The one of ``probs`` and ``logits`` that was given."""
+    return self.probs if "probs" in vars(self) else self.logits
 
 
 def expanded_support(self: Any, values: Any, expand: bool, own: int = 0) -> Any:
     """Values along the first axis, for each of the batch."""
-    batch = self._batch_shape
-    values = values.reshape((-1,) + (1,) * len(batch) + values.shape[values.dim() - own :])
-    return values.expand((-1,) + batch + values.shape[values.dim() - own :]) if expand else values
+    own_shape = values.shape[values.dim() - own :]
+    values = values.reshape((-1,) + (1,) * len(self._batch_shape) + own_shape)
+    return values.expand((-1, *self._batch_shape, *own_shape)) if expand else values
 
 
 class ElementwiseDistribution(ExponentialFamily):
@@ -248,7 +289,7 @@ class ElementwiseDistribution(ExponentialFamily):
         first = vars(self)[next(iter(given))]
         super().__init__(() if plain else first.size(), validate_args=validate_args)
         if self._validate_args and self._check is not None and not self._formula("_check").all():
-            raise NumgradValueError(f"{self!r}: {self._check}")
+            raise NumgradValueError(f"{self!r}: expected {self._check[8:]}")
 
     def _formula(self, name: str, value: Any = None, shape: Any = None) -> Any:
         return self._formulas[name](self, value, shape)
@@ -258,6 +299,8 @@ def _member(name: str) -> Any:
     """A method or property that evaluates a row."""
 
     def of_value(self: Any, value: Any) -> Any:
+        if type(self).__name__ in ("Gamma", "Chi2"):  # which take numbers as well
+            value = torch.as_tensor(value, dtype=self.mean.dtype)
         if self._validate_args and name != "icdf":
             self._validate_sample(value)
         return self._formula(name, value)
@@ -293,7 +336,7 @@ def declare(text: str, scope: dict[str, Any]) -> Iterable[type]:
         for part in re.split(r", (?=\w+:)| \| ", given):
             key, _, rest = part.partition(": ")
             limit, _, default = rest.partition(" = ")
-            parameters[key] = eval(limit, vars(constraints))
+            parameters[key] = eval(limit, dict(vars(constraints)))
             default = default or ("None" if key in ("probs", "logits") else "")
             signature.append(key + f"={default}" * bool(default))
         yield _declared(name, parameters, ", ".join(signature), support, rows, scope)
@@ -320,7 +363,7 @@ def _declared(
         "__module__": scope["__name__"], "__init__": space["__init__"], "_formulas": formulas,
         "arg_constraints": parameters, "has_rsample": "rsample" in formulas,
         "has_enumerate_support": "values" in formulas,
-        "_check": "low is to be below high" if "_check" in formulas else None,
+        "_check": next((row for row in rows if row.startswith("_check")), None),
     }  # fmt: skip
     members |= {
         "enumerate_support" if k == "values" else k: _member(k) for k in formulas if k[0] != "_"
@@ -329,15 +372,13 @@ def _declared(
     if any(re.search(rf"\b{p}\b", support) for p in parameters):
         whole = "integer" in support
         made = formula(support)
-        members["support"] = constraints.dependent_property(made, is_discrete=whole)
+        members["support"] = constraints.dependent_property(made, is_discrete=whole, event_dim=0)
     else:
         members["support"] = eval(support, limits)
     if "probs" in parameters:
-        members["probs"] = LazyParameter("probs", lambda self: torch.sigmoid(self.logits))
-        members["logits"] = LazyParameter(
-            "logits", lambda self: torch.logit(inner_probs(self.probs))
-        )
-        members["param_shape"] = property(param_shape)
+        members["probs"] = lazy_property(lambda self: torch.sigmoid(self.logits))
+        members["logits"] = lazy_property(lambda self: torch.logit(inner_probs(self.probs)))
+        members["param_shape"] = property(lambda self: given_parameter(self).size())
     return type(name, (ElementwiseDistribution,), members)
 
 

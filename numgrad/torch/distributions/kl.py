@@ -1,6 +1,7 @@
 """Kullback-Leibler divergences: formulas by pairs of classes, and users' own.
 
-Rows are ``P Q: formula``, of the parameters of ``p`` and ``q``; without ``Q`` both are of one class.
+Rows are ``P Q: formula``, of the parameters of ``p`` and ``q``; without ``Q`` both are of one
+class.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
-import numgrad.torch as torch
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
 from numgrad.torch.distributions import counts, line, vectors
 from numgrad.torch.distributions.composed import Independent, TransformedDistribution
-from numgrad.torch.distributions.distribution import EULER, HALF_LOG_2PI, Distribution
+from numgrad.torch.distributions.constraints import torch
+from numgrad.torch.distributions.distribution import EULER, HALF_LOG_2PI, Distribution  # noqa: F401
 from numgrad.torch.distributions.transforms import sum_rightmost
 
 KL_REGISTRY: dict[tuple[type, type], Callable[..., Any]] = {}
@@ -46,8 +47,7 @@ def kl_divergence(p: Any, q: Any) -> Any:
 
     Examples
     --------
-    >>> import numgrad.torch as torch
-    >>> from numgrad.torch.distributions import Normal, kl_divergence
+    >>>     >>> from numgrad.torch.distributions import Normal, kl_divergence
     >>> kl_divergence(Normal(0.0, 1.0), Normal(1.0, 1.0))
     tensor(0.5000)
     """

@@ -5,13 +5,25 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numgrad.torch as torch
 from numgrad.torch.distributions import distribution
 from numgrad.torch.distributions.constraints import (  # noqa: F401 - names of formulas
-    greater_than, greater_than_eq, half_open_interval, interval, positive, real,
+    greater_than,
+    greater_than_eq,
+    half_open_interval,
+    interval,
+    positive,
+    real,
+    torch,
 )  # fmt: skip
 from numgrad.torch.distributions.distribution import (  # noqa: F401
-    EULER, HALF_LOG_2PI, ROOT2, above_zero, drawn, inner_probs, inner_uniform,
+    EULER,
+    HALF_LOG_2PI,
+    ROOT2,
+    above_zero,
+    beta_drawn,
+    drawn,
+    inner_probs,
+    inner_uniform,
 )  # fmt: skip
 from numgrad.torch.nn.functional import binary_cross_entropy_with_logits, softplus  # noqa: F401
 
@@ -73,7 +85,7 @@ Cauchy(loc: real, scale: positive) on real
   cdf: torch.atan((value - loc) / scale) / math.pi + 0.5
   icdf: torch.tan(math.pi * (value - 0.5)) * scale + loc
   entropy: math.log(4 * math.pi) + scale.log()
-  rsample: loc + scale * drawn("standard_cauchy", shape).to(loc.dtype)
+  rsample: loc + scale * torch.empty(shape, dtype=loc.dtype).cauchy_()
 HalfCauchy(scale: positive) on greater_than_eq(0.0)
   mean: torch.full_like(scale, math.inf)
   mode: torch.zeros_like(scale)
@@ -83,7 +95,7 @@ HalfCauchy(scale: positive) on greater_than_eq(0.0)
   cdf: (torch.atan(value / scale) * (2 / math.pi)).clamp(min=0)
   icdf: torch.tan(math.pi / 2 * value) * scale
   entropy: math.log(2 * math.pi) + scale.log()
-  rsample: (scale * drawn("standard_cauchy", shape).to(scale.dtype)).abs()
+  rsample: (scale * torch.empty(shape, dtype=scale.dtype).cauchy_()).abs()
 Laplace(loc: real, scale: positive) on real
   mean: loc
   mode: loc
@@ -93,7 +105,8 @@ Laplace(loc: real, scale: positive) on real
   icdf: loc - scale * (value - 0.5).sign() * torch.log1p(-2 * (value - 0.5).abs())
   entropy: 1 + torch.log(2 * scale)
   rsample: loc + scale * drawn("laplace", shape).to(loc.dtype)
-Uniform(low: _dependent(), high: _dependent()) on interval(low, high)
+Uniform(low: _dependent(is_discrete=False, event_dim=0),
+    high: _dependent(is_discrete=False, event_dim=0)) on interval(low, high)
   _check: low < high
   mean: (low + high) / 2
   mode: torch.full_like(low, math.nan)
@@ -111,7 +124,7 @@ Exponential(rate: positive) on greater_than_eq(0.0)
   cdf: -torch.expm1(-rate * value)
   icdf: -torch.log1p(-value) / rate
   entropy: 1 - rate.log()
-  rsample: drawn("standard_exponential", shape).to(rate.dtype) / rate
+  rsample: torch.empty(shape, dtype=rate.dtype).exponential_() / rate
 Gamma(concentration: positive, rate: positive) on greater_than_eq(0.0)
   mean: concentration / rate
   mode: ((concentration - 1) / rate).clamp(min=0)
@@ -144,7 +157,7 @@ Beta(concentration1: positive, concentration0: positive) on unit_interval
   entropy: betaln(concentration1, concentration0) - (concentration1 - 1) * torch.digamma(
     concentration1) - (concentration0 - 1) * torch.digamma(concentration0) + (
     concentration1 + concentration0 - 2) * torch.digamma(concentration1 + concentration0)
-  rsample: inner_probs(drawn("beta", shape, concentration1, concentration0))
+  rsample: beta_drawn(shape, concentration1, concentration0)
 StudentT(df: positive, loc: real = 0.0, scale: positive = 1.0) on real
   mean: nan_unless(df > 1, loc)
   mode: loc
@@ -183,7 +196,7 @@ Pareto(scale: positive, alpha: positive) on greater_than_eq(scale)
   cdf: 1 - (scale / value) ** alpha
   icdf: scale * (-torch.log1p(-value) / alpha).exp()
   entropy: (scale / alpha).log() + 1 + 1 / alpha
-  rsample: scale * (drawn("standard_exponential", shape).to(scale.dtype) / alpha).exp()
+  rsample: scale * (torch.empty(shape, dtype=scale.dtype).exponential_() / alpha).exp()
 Kumaraswamy(concentration1: positive, concentration0: positive) on unit_interval
   mean: moment(concentration1, concentration0, 1)
   mode: nan_unless((concentration1 >= 1) & (concentration0 >= 1) & (

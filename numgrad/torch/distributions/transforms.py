@@ -13,15 +13,15 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-import numgrad.torch as torch
 from numgrad.errors import NumgradNotImplementedError, NumgradValueError
 from numgrad.torch.distributions import constraints
+from numgrad.torch.distributions.constraints import torch
 from numgrad.torch.nn.functional import pad, softplus
 
 
 def sum_rightmost(value: Any, dim: int) -> Any:
     """Sum over the last axes."""
-    return value.reshape(value.shape[: value.dim() - dim] + (-1,)).sum(-1) if dim else value
+    return value.reshape((*value.shape[: value.dim() - dim], -1)).sum(-1) if dim else value
 
 
 class Transform:
@@ -31,7 +31,7 @@ class Transform:
     the last argument and its value, which go back without a loss.
     """
 
-    bijective, domain, codomain = False, constraints.real, constraints.real  # pyright: ignore
+    bijective, domain, codomain = False, constraints.real, constraints.real
     _parameters: tuple[str, ...] = ()
     _sign: Any = None
 
@@ -173,7 +173,7 @@ class ComposeTransform(Transform):
         return self._side(self.parts, "domain", "codomain")
 
     def _side(self, parts: Any, near: str, far: str) -> Any:
-        dim, result = 0, constraints.real  # pyright: ignore
+        dim, result = 0, constraints.real
         for part in parts:
             inner, result = getattr(part, near), getattr(part, far)
             dim = max(dim, inner.event_dim) + result.event_dim - inner.event_dim
@@ -305,9 +305,9 @@ def _inner(p: Any) -> Any:
 def _elementwise(line: str) -> type:
     """A class of a row: Note [Rows of transforms]."""
     head, rest = re.sub(r"\s+", " ", line).split(": ", 1)
-    name, given, sign, domain, codomain = re.fullmatch(  # pyright: ignore
-        r"(\w+)\((.*?)\) (\S+) (\S+) (\S+)", head
-    ).groups()
+    match = re.fullmatch(r"(\w+)\((.*?)\) (\S+) (\S+) (\S+)", head)
+    assert match is not None, line
+    name, given, sign, domain, codomain = match.groups()
     names = tuple(part for part in given.split(", ") if part)
 
     def member(text: str, *operands: str) -> Callable[..., Any]:
@@ -327,8 +327,8 @@ def _elementwise(line: str) -> type:
     members = {
         "__init__": __init__, "__doc__": f"The function ``{forward}``.", "__module__": __name__,
         "_parameters": names, "bijective": sign != "None", "_call": member(forward, "x"),
-        "_inverse": member(inverse, "y"), "domain": eval(domain, vars(constraints)),
-        "codomain": eval(codomain, vars(constraints)), "_dim": 0,
+        "_inverse": member(inverse, "y"), "domain": eval(domain, dict(vars(constraints))),
+        "codomain": eval(codomain, dict(vars(constraints))), "_dim": 0,
         "log_abs_det_jacobian": lambda self, x, y: sum_rightmost(log_of(self, x, y), self._dim),
         "forward_shape": _broadcast, "inverse_shape": _broadcast,
     }  # fmt: skip
@@ -355,7 +355,7 @@ identity_transform = ComposeTransform([])
 class SoftmaxTransform(Transform):
     """Vectors to points of the simplex by ``softmax``; logarithms go back."""
 
-    domain, codomain = constraints.real_vector, constraints.simplex  # pyright: ignore
+    domain, codomain = constraints.real_vector, constraints.simplex
 
     def _call(self, x: Any) -> Any:
         return torch.softmax(x, -1)
@@ -367,7 +367,7 @@ class SoftmaxTransform(Transform):
 class StickBreakingTransform(Transform):
     """Vectors to points of the simplex of one dimension more, by breaking off shares of a stick."""
 
-    domain, codomain, bijective = constraints.real_vector, constraints.simplex, True  # pyright: ignore
+    domain, codomain, bijective = constraints.real_vector, constraints.simplex, True
 
     def _offset(self, x: Any) -> Any:
         return torch.arange(x.shape[-1], 0, -1, dtype=x.dtype).log()
@@ -387,17 +387,17 @@ class StickBreakingTransform(Transform):
 
     def forward_shape(self, shape: Any) -> Any:
         """Shape of the value."""
-        return torch.Size(shape[:-1]) + (shape[-1] + 1,)
+        return torch.Size((*shape[:-1], shape[-1] + 1))
 
     def inverse_shape(self, shape: Any) -> Any:
         """Shape of the argument."""
-        return torch.Size(shape[:-1]) + (shape[-1] - 1,)
+        return torch.Size((*shape[:-1], shape[-1] - 1))
 
 
 class LowerCholeskyTransform(Transform):
     """Square matrices to lower triangular ones with a positive diagonal."""
 
-    domain, codomain = constraints.independent(constraints.real, 2), constraints.lower_cholesky  # pyright: ignore
+    domain, codomain = constraints.independent(constraints.real, 2), constraints.lower_cholesky
 
     def _call(self, x: Any) -> Any:
         return x.tril(-1) + torch.diag_embed(x.diagonal(dim1=-2, dim2=-1).exp())
@@ -409,7 +409,7 @@ class LowerCholeskyTransform(Transform):
 class PositiveDefiniteTransform(LowerCholeskyTransform):
     """Square matrices to positive definite ones."""
 
-    codomain = constraints.positive_definite  # pyright: ignore
+    codomain = constraints.positive_definite
 
     def _call(self, x: Any) -> Any:
         root = super()._call(x)

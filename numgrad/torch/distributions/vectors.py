@@ -5,17 +5,24 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numgrad.torch as torch
 from numgrad.errors import NumgradValueError
 from numgrad.random.generator import generator_from
-from numgrad.tensors.reparameterised import PATHS
 from numgrad.torch.distributions import constraints
+from numgrad.torch.distributions.constraints import torch
 from numgrad.torch.distributions.counts import CLASSES
 from numgrad.torch.distributions.distribution import (
-    HALF_LOG_2PI, Distribution, ExponentialFamily, LazyParameter, alternative, expanded_support,
-    inner_probs, inner_uniform, param_shape,
+    HALF_LOG_2PI,
+    Distribution,
+    ExponentialFamily,
+    alternative,
+    beta_path,
+    expanded_support,
+    given_parameter,
+    inner_probs,
+    inner_uniform,
+    lazy_property,
+    wrapped,
 )  # fmt: skip
-from numgrad.torch.wrapping import wrapped
 
 
 def _dirichlet(alpha: Any) -> Any:
@@ -33,8 +40,9 @@ def _dirichlet(alpha: Any) -> Any:
     x = torch.softmax(log, -1).clamp(min=torch.finfo(torch.float64).tiny)
     if not (torch.is_grad_enabled() and alpha.requires_grad):
         return x.to(alpha.dtype)
+    x = x.to(alpha.dtype).double()  # whose gradient it is
     inner, rest = x.clamp(max=1 - 2**-53), (a.sum(-1, True) - a)
-    path = wrapped(PATHS["beta"](inner._tensor, (), alpha.double()._tensor, rest._tensor))
+    path = beta_path(inner, alpha.double(), rest)
     step = (path - inner) / (1 - inner)
     return (x + step - x * step.sum(-1, True)).to(alpha.dtype)
 
@@ -43,7 +51,7 @@ class Dirichlet(ExponentialFamily):
     """Probabilities that sum to 1, of concentrations along the last axis."""
 
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}  # noqa: RUF012
-    support, has_rsample = constraints.simplex, True  # pyright: ignore
+    support, has_rsample = constraints.simplex, True
 
     def __init__(self, concentration: Any, validate_args: bool | None = None) -> None:
         if concentration.dim() < 1:
@@ -96,11 +104,11 @@ class _Classes(Distribution):
     """Base of distributions over categories, of ``probs`` or ``logits`` along the last axis."""
 
     arg_constraints = {  # noqa: RUF012
-        "probs": constraints.simplex, "logits": constraints.real_vector,  # pyright: ignore
+        "probs": constraints.simplex, "logits": constraints.real_vector,
     }  # fmt: skip
-    probs: Any = LazyParameter("probs", lambda self: torch.softmax(self.logits, -1))
-    logits: Any = LazyParameter("logits", lambda self: inner_probs(self.probs).log())
-    param_shape = property(param_shape)
+    probs: Any = lazy_property(lambda self: torch.softmax(self.logits, -1))
+    logits: Any = lazy_property(lambda self: inner_probs(self.probs).log())
+    param_shape = property(lambda self: given_parameter(self).size())
 
     def _take_parameters(self, probs: Any, logits: Any) -> Any:
         """Normalise what was given; the shape of the batch."""
@@ -140,7 +148,7 @@ class Categorical(_Classes):
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:
         """Set of the indices."""
-        return constraints.integer_interval(0, self._num_events - 1)  # pyright: ignore
+        return constraints.integer_interval(0, self._num_events - 1)
 
     mean = property(lambda self: torch.full(self._batch_shape, math.nan, dtype=self.probs.dtype))
     variance = mean
@@ -169,7 +177,7 @@ class Categorical(_Classes):
 class OneHotCategorical(_Classes):
     """Categories as vectors with a 1."""
 
-    has_enumerate_support, support = True, constraints.one_hot  # pyright: ignore
+    has_enumerate_support, support = True, constraints.one_hot
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -222,7 +230,7 @@ class Multinomial(_Classes):
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:
         """Set of counts with this sum."""
-        return constraints.multinomial(self.total_count)  # pyright: ignore
+        return constraints.multinomial(self.total_count)
 
     mean = property(lambda self: self.probs * self.total_count, doc="Mean.")
     variance = property(lambda self: self.mean * (1 - self.probs), doc="Variance.")
@@ -244,7 +252,7 @@ class Multinomial(_Classes):
     def entropy(self) -> Any:
         """Entropy, by the binomial distribution of each count."""
         n = torch.tensor(self.total_count)
-        counts = CLASSES["Binomial"](self.total_count, probs=self.probs)  # pyright: ignore
+        counts = CLASSES["Binomial"](self.total_count, probs=self.probs)
         values = counts.enumerate_support(False)[1:]
         weights = counts.log_prob(values).exp()
         terms = (weights * torch.lgamma(values + 1)).sum(0).sum(-1)
@@ -269,9 +277,9 @@ class MultivariateNormal(Distribution):
 
     arg_constraints = {  # noqa: RUF012
         "loc": constraints.real_vector,
-        "covariance_matrix": constraints.positive_definite,  # pyright: ignore
-        "precision_matrix": constraints.positive_definite,  # pyright: ignore
-        "scale_tril": constraints.lower_cholesky,  # pyright: ignore
+        "covariance_matrix": constraints.positive_definite,
+        "precision_matrix": constraints.positive_definite,
+        "scale_tril": constraints.lower_cholesky,
     }
     support, has_rsample = constraints.real_vector, True
 
@@ -310,18 +318,13 @@ class MultivariateNormal(Distribution):
             root = torch.linalg.solve_triangular(upper, eye, upper=False)
         self._unbroadcasted_scale_tril = root
 
-    scale_tril: Any = LazyParameter(
-        "scale_tril",
+    scale_tril: Any = lazy_property(
         lambda self: self._unbroadcasted_scale_tril.expand(
             self._batch_shape + self._event_shape * 2
         ),
     )
-    covariance_matrix: Any = LazyParameter(
-        "covariance_matrix", lambda self: self.scale_tril @ self.scale_tril.mT
-    )
-    precision_matrix: Any = LazyParameter(
-        "precision_matrix", lambda self: torch.cholesky_inverse(self.scale_tril)
-    )
+    covariance_matrix: Any = lazy_property(lambda self: self.scale_tril @ self.scale_tril.mT)
+    precision_matrix: Any = lazy_property(lambda self: torch.cholesky_inverse(self.scale_tril))
     mean = property(lambda self: self.loc, doc="Mean.")
     mode = mean
 
