@@ -356,6 +356,85 @@ by_time = ng.grad(
 assert np.isclose(slopes.sum(), 40 * by_time, rtol=1e-3)
 
 # %% [markdown]
+# ## Networks and differential equations: a PINN and a neural ODE
+#
+# A *physics-informed neural network* (PINN) is a network whose parameters make the residuals of a
+# differential equation small at collocation points: `ng.vmap(ng.grad(ng.grad(u)))` is its second
+# derivative there (the Laplacian, in more dimensions the trace of `ng.hessian`). Here
+# $u'' = -\pi^2 \sin \pi x$ with $u(0) = u(1) = 0$, by Levenberg-Marquardt.
+
+
+# %%
+def network(p, x):
+    """A layer of tanh, of one number."""
+    return np.tanh(x * p["w"] + p["b"]) @ p["v"]
+
+
+collocation = np.linspace(0, 1, 40)
+
+
+def physics(p):
+    """Residuals of the equation at collocation points, and of the values at both ends."""
+
+    def u(x):
+        return network(p, x)
+
+    bend = ng.vmap(ng.grad(ng.grad(u)))(collocation)
+    equation = bend + np.pi**2 * np.sin(np.pi * collocation)
+    return np.concatenate([equation, [10 * u(0.0), 10 * u(1.0)]])
+
+
+draw = np.random.default_rng(0).normal
+weights = {"w": 3 * draw(size=12), "b": draw(size=12), "v": 0.1 * draw(size=12)}
+solution = ng.least_squares(physics, weights, jit=True, max_nfev=200)
+places = np.linspace(0, 1, 101)
+values = np.array([network(solution.x, x) for x in places])
+error = np.abs(values - np.sin(np.pi * places)).max()
+print(f"{solution.nfev} evaluations, largest error {error:.1e}")
+assert error < 1e-4
+
+# %% [markdown]
+# A *neural ODE* has a network for its right-hand side; `ng.odeint` compiles with it, and gradients go
+# through the solver. Twenty-six states of a damped spiral are enough for a field that continues it.
+
+
+# %%
+def spiral(y, t):
+    """The field that the network does not know."""
+    return np.stack([-0.1 * y[0] + 2.0 * y[1], -2.0 * y[0] - 0.1 * y[1]])
+
+
+def field(y, t, p):
+    """A network of the state."""
+    return np.tanh(y @ p["w"] + p["b"]) @ p["v"]
+
+
+moments, first = np.linspace(0, 5, 26), np.array([2.0, 0.0])
+orbit = ng.odeint(spiral, first, moments)
+
+
+def distance(p):
+    """Mean square of what the network's orbit differs by."""
+    return np.mean((ng.odeint(field, first, moments, p, method="rk4") - orbit) ** 2)
+
+
+untrained = {"w": draw(size=(2, 16)), "b": np.zeros(16), "v": 0.1 * draw(size=(16, 2))}
+trained = ng.minimize(distance, untrained, options={"maxiter": 300}, jit=True)
+print(f"mean square {distance(untrained):.2f} before, {trained.fun:.1e} after {trained.nit} steps")
+assert trained.fun < 1e-3
+
+# %% tags=["gallery"]
+later = np.linspace(0, 8, 161)
+figure, (left_axes, right_axes) = plt.subplots(1, 2, figsize=(8, 3))
+left_axes.plot(places, values)
+left_axes.plot(collocation, np.sin(np.pi * collocation), ".", markersize=3)
+left_axes.set(xlabel="x", title="PINN, and the solution")
+right_axes.plot(*ng.odeint(field, first, later, trained.x).T)
+right_axes.plot(*orbit.T, ".")
+right_axes.set(title="neural ODE, and what it was fitted to")
+plt.show()
+
+# %% [markdown]
 # ## An inverse problem
 #
 # Heat flows through a plate of unknown conductivity, heated evenly, with cold edges: solve

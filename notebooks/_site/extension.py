@@ -9,13 +9,13 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from _site import chart, gallery, handbook, reference
+from _site import chart, gallery, handbook, reference, torch_names
 
 
 def write_pages(app: Sphinx) -> None:
     """Write the generated sources."""
     folder = Path(app.srcdir) / "generated"
-    pages = {**reference.pages(), **handbook.pages()}
+    pages = {**reference.pages(), **handbook.pages(), **torch_names.pages()}
     pages["gradbench.txt"] = chart.gradbench_table(folder.parent / "gradbench.json")
     for old in folder.rglob("*.rst"):
         if str(old.relative_to(folder)) not in pages:

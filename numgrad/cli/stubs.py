@@ -107,6 +107,18 @@ def stubs() -> dict[Path, str]:
             for name in HOMES
         },
         Path(PACKAGE, "autograd", "variable.pyi"): tensor_stub(),
+        **_torch_stubs(),
+    }
+
+
+def _torch_stubs() -> dict[Path, str]:
+    from numgrad.cli import torch_stubs  # which loads the face
+
+    files = torch_stubs.paths()
+    names = namespace_stub("numgrad.torch")
+    return {
+        files["__init__"]: names + torch_stubs.functions_of_torch(),
+        files["wrapping"]: torch_stubs.stub_of_tensor(GENERATED),
     }
 
 

@@ -31,7 +31,7 @@ def numba_function(
     from numba import njit
 
     name, address, arguments = function.name, function.address, function.arguments
-    given = [a for a in arguments if a.role in ("array", "number")]
+    given = [a for a in arguments if a.role in ("array", "inout", "number")]
     results = [a for a in arguments if a.role == "result"]
 
     space: dict[str, Any] = {"_np": np, "_invoke": _invocation(name, address, arguments)}
@@ -105,7 +105,7 @@ def _as_argument(name: str, argument: CParameter) -> Any:
                 f"{name}: {argument.name} is {array}, expected an array of {kind} with "
                 f"{argument.rank} axes"
             )
-        if argument.role == "result" and (array.layout != "C" or not array.mutable):
+        if argument.role != "array" and (array.layout != "C" or not array.mutable):
             raise TypingError(f"{name}: {argument.name} is no contiguous array to write to")
         if array.layout != "C":
             return lambda array: np.ascontiguousarray(array)

@@ -387,6 +387,7 @@ class Jitted(Generic[P, R]):
             Arguments such as it will get: their dtypes, ranks and nesting count. Bools, strings and
             other arguments that are no arrays or numbers, and what the function captures, are
             constants.
+            Donated arrays are overwritten in place where the function writes to them.
         shapes
             ``"free"``: lengths are arguments, from 2 on, where the function or what it captures
             does not fix them; those that are 0 or 1 in the examples stay so. ``"fixed"``: they are
@@ -404,8 +405,8 @@ class Jitted(Generic[P, R]):
         ------
         NumgradNotImplementedError
             If something in it has no kernel: eigenvalues and other decompositions of LAPACK, some
-            special functions, random numbers, calls of Python functions; the error names the
-            operation and the line.
+            special functions, generators of random numbers (`ng.random.normal_at` takes a seed),
+            calls of Python functions; the error names the operation and the line.
 
         Examples
         --------
@@ -421,7 +422,7 @@ class Jitted(Generic[P, R]):
 
         if shapes not in ("fixed", "free"):
             raise NumgradValueError(f'native: shapes is "fixed" or "free", got {shapes!r}')
-        copied = Jitted(with_copied_results(self.__wrapped__), {**self._choices, "donate": ()})
+        copied = Jitted(with_copied_results(self.__wrapped__), self._choices)
         parameters = copied._parameters
         with no_grad():
             arguments = signature.Arguments.of(parameters, parameters.bind(examples, named))

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, wraps
 from itertools import groupby
-from math import inf
+from math import inf, prod
 from operator import index
 from typing import Any, TypeVar
 
@@ -127,7 +127,7 @@ class Option:
         elif value is None and "None" in self.annotation:
             return
         shape = getattr(value, "shape", ())
-        if getattr(value, "size", 1) != 1:
+        if prod(shape) != 1:
             raise NumgradValueError(
                 f"{owner}: {self.name} is a Tensor of shape {shape}; it must have one element"
             )

@@ -59,15 +59,18 @@ def others(x: Any, axis: Any) -> Any:
     """
     if not isinstance(x, Symbol):
         return _others_by_neighbours(x, axis)
-    apart: Any = (x == 0) | ~np.isfinite(x)  # pyright: ignore
+    return _others_by_division(x, axis)
+
+
+def _others_by_division(x: Any, axis: Any) -> Any:
+    apart: Any = (x == 0) | ~np.isfinite(x)
     rest: Any = np.where(apart, 1, x)
     p = np.prod(rest, axis=axis, keepdims=True)
     count = np.sum(apart * 1.0, axis=axis, keepdims=True)
     wild = np.prod(np.where(apart, x, 1), axis=axis, keepdims=True)  # 0, infinite, NaN, or 1
-    all_others = np.where(wild == 0, 0, np.where(count == 0, p / rest, wild * (p / rest)))
-    return np.where(
-        apart, np.where(count == 1, p, np.where(wild == 0, 0, wild * np.sign(x) * p)), all_others
-    )
+    of_apart = np.where(count == 1, p, np.where(wild == 0, 0, wild * np.sign(x) * p))
+    of_rest = np.where(wild == 0, 0, np.where(count == 0, p / rest, wild * (p / rest)))
+    return np.where(apart, of_apart, of_rest)
 
 
 def _others_by_neighbours(x, axis):

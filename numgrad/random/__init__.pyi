@@ -2,6 +2,8 @@
 # ruff: noqa: E501
 # mypy: ignore-errors
 
+from numgrad.random.counters import normal_at as normal_at
+from numgrad.random.counters import uniform_at as uniform_at
 from numgrad.random.generator import default_rng as default_rng
 from numgrad.random.generator import Generator as Generator
 from numgrad.random.generator import get_state as get_state

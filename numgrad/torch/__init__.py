@@ -43,6 +43,7 @@ for _name in (
     "table_products",
     "linalg",
     "signal",
+    "table_layers",
 ):
     _import_module(f"numgrad.torch.{_name}")
 _members.install()
@@ -74,10 +75,11 @@ _namespace(
     globals(),
     _HOMES,
     late={
-        "numgrad.torch": "autograd cuda distributions fft func linalg masked multiprocessing nn "
-        "optim random signal special utils",
+        "numgrad.torch": "__future__ autograd cuda distributions fft func linalg masked "
+        "multiprocessing nn optim random serialization signal special utils",
         "numgrad.torch.autograd.variable": "is_inference",
         "numgrad.torch.func": "vmap",
+        "numgrad.torch.serialization": "load save",
     },
 )
 globals().update({_name: _d for _name, _d in {**_DTYPES, **_ALIASES}.items()})

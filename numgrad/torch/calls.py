@@ -55,8 +55,8 @@ class TableRow:
     ----------
     space, name, function
         The module, the name; what it is, a function of numgrad's Tensors.
-    signature
-        Parameters, as written.
+    body
+        The expression, as written.
     kind, operands
         How which parameters are promoted.
     op
@@ -73,11 +73,11 @@ class TableRow:
 
     def __init__(
         self, space: str, name: str, function: Any, section: Section, op: Any = None,
-        fields: Sequence[str] = (), signature: str = "",
+        fields: Sequence[str] = (), body: str = "",
     ) -> None:  # fmt: skip
         self.space, self.name, self.function, self.op = space, name, function, op
         self.kind, self.sizes, self.flags = section.kind, section.sizes, section.flags
-        self.signature = signature
+        self.body = body
         code = function.__code__
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         self.parameters = frozenset(names)
@@ -200,7 +200,15 @@ def table(space: str, scope: dict[str, Any], text: str) -> dict[str, TableRow]:
                 operation = OPS[op or name]
                 signature = ", ".join(("input", "other", "third")[: len(operation.inputs)])
                 function = eval(f"lambda {signature}: op({signature})", {"op": operation})
-                rows[name] = _row(space, name, function, section, operation, (), signature)
+                rows[name] = _row(
+                    space,
+                    name,
+                    function,
+                    section,
+                    operation,
+                    (),
+                    f"ng.{operation.name}({signature})",
+                )
         else:
             match = _ROW.fullmatch(re.sub(r"\n\s+", " ", line))
             assert match is not None, line
@@ -210,7 +218,7 @@ def table(space: str, scope: dict[str, Any], text: str) -> dict[str, TableRow]:
                 first, body = body.split(" == ", 1)
                 op = OPS[first]
             function = eval(f"lambda {signature}: ({body})", scope)
-            rows[name] = _row(space, name, function, section, op, (fields or "").split(), signature)
+            rows[name] = _row(space, name, function, section, op, (fields or "").split(), body)
     return rows
 
 

@@ -168,7 +168,13 @@ class TensorMembers:
     def grad(self) -> None:
         self._tensor.grad = None
 
-    grad_fn = property(lambda self: self._tensor.grad_fn, doc="The node that made it, or None.")
+    @property
+    def grad_fn(self) -> Any:
+        """The node that made it, or None."""
+        from numgrad.torch.autograd.graph import node_of
+
+        return node_of(self._tensor.grad_fn)
+
     is_leaf = property(lambda self: self._tensor.is_leaf, doc="Whether no operation made it.")
     output_nr = property(lambda self: self._tensor.output_nr, doc="Its number among results.")
     retains_grad = property(lambda self: self._tensor.retains_grad, doc="Whether it keeps grad.")
@@ -317,7 +323,8 @@ class TensorMembers:
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         x = self._tensor
-        return _rebuilt, (type(self), x.numpy(force=True), x.requires_grad, vars(self).copy())
+        kind = _KINDS.get(type(self), type(self))
+        return _rebuilt, (kind, x.numpy(force=True), x.requires_grad, vars(self).copy())
 
     def type(self, dtype: Any = None, non_blocking: bool = False, **_: Any) -> Any:
         """The name of its class of Tensors, or the Tensor in a dtype."""
@@ -579,8 +586,13 @@ def _cast(x: Any, d: np.dtype[Any]) -> Any:
     return OPS["astype"](x, dtype=d)
 
 
+_KINDS: dict[Any, str] = {Tensor: "Tensor", Parameter: "Parameter"}
+"""Classes that pickles name, whose modules are called as PyTorch's."""
+
+
 def _rebuilt(kind: Any, array: np.ndarray, requires_grad: bool, attributes: dict[str, Any]) -> Any:
     """The Tensor of a pickle."""
+    kind = next((cls for cls, name in _KINDS.items() if name == kind), kind)
     x = object.__new__(kind)
     is_parameter = issubclass(kind, Parameter)
     x._tensor = (

@@ -117,6 +117,7 @@ def bench_right():
 """
 
 
+@pytest.mark.slow(cases=0)
 def test_whatever_a_benchmark_does_others_are_timed(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

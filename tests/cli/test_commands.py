@@ -155,6 +155,7 @@ def test_the_installed_distribution_if_any_has_that_version():
     assert installed == ng.__version__
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes close differently there")
 def test_a_reader_that_leaves_early_gets_no_traceback():
     command = [sys.executable, "-u", "-m", "numgrad", "demo", "--list"]

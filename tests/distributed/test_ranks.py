@@ -98,7 +98,7 @@ FAULTS = {
 
 
 @needs_mpi
-@pytest.mark.slow(cases=3)
+@pytest.mark.slow(cases=1)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_rank_that_fails_ends_the_others(fault):
     status, message = FAULTS[fault]
@@ -111,7 +111,7 @@ def test_a_rank_that_fails_ends_the_others(fault):
 
 
 @needs_mpi
-@pytest.mark.slow(cases=1)
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("unbuffered", ["1", ""])
 def test_lines_of_ranks_stay_whole(unbuffered):
     text, status = output(start(3, HERE / "printing.py", PYTHONUNBUFFERED=unbuffered))

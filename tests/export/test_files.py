@@ -18,6 +18,7 @@ from llvmlite import binding
 from scipy import integrate, ndimage
 
 import numgrad as ng
+from numgrad.codegen import c_library
 from numgrad.codegen.c_library import length_of
 from numgrad.codegen.native import elf, machine, objects
 from numgrad.core.tree import leaves
@@ -83,6 +84,39 @@ def test_loaded_functions_have_the_bits_of_jit(names: list[str], tmp_path: Path)
     for name, fast in compiled.items():
         arguments = BY_NAME[name][1]
         assert same(loaded[name](*arguments), fast(*arguments)), name
+
+
+SQUARE = RNG.normal(size=(6, 6)) + 6 * np.eye(6)
+KERNELS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "large_product": (lambda a, b: a @ b, (RNG.normal(size=(70, 80)), RNG.normal(size=(80, 66)))),
+    "order": (lambda x: (np.sort(x), np.argsort(x)), (X[0],)),
+    "spectrum": (lambda x: np.abs(np.fft.rfft(x)), (RNG.normal(size=12),)),
+    "system": (lambda a, b: np.linalg.solve(a, b), (SQUARE, RNG.normal(size=6))),
+    "factor": (lambda a: np.linalg.cholesky(a @ a.T), (SQUARE,)),
+    "loop": (
+        ng.value_and_grad(lambda x: ng.scan(lambda c, a: (np.sin(c) * a, c), 1.0, x)[0]),
+        (X[0],),
+    ),
+    "branch": (lambda x: ng.cond(x[0] > 0, lambda x: x.sum(), lambda x: x.prod(), x), (X[0],)),
+}
+
+
+@pytest.mark.slow(cases=0)
+@pytest.mark.parametrize("cpu", ["native", "generic"])
+def test_kernels_go_along(cpu: str, tmp_path: Path) -> None:
+    compiled = {name: ng.jit(f) for name, (f, _) in KERNELS.items()}
+    natives = {
+        name: fast.native(*KERNELS[name][1], shapes="fixed") for name, fast in compiled.items()
+    }
+    ng.export(natives, tmp_path / "model", cpu=cpu)
+    loaded = ng.load_native(tmp_path / "model")
+    for name, fast in compiled.items():
+        arguments = KERNELS[name][1]
+        ours = loaded[name](*arguments)
+        if cpu == "native" and name != "large_product":  # which has BLAS in the process
+            assert same(ours, natives[name](*arguments))
+        for a, b in zip(leaves(ours), leaves(fast(*arguments)), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-13)
 
 
 def test_one_function_is_loaded_by_itself(native: Any, tmp_path: Path) -> None:
@@ -228,8 +262,32 @@ def test_objects_for_other_systems(native: Any, tmp_path: Path) -> None:
     if sys.platform != "darwin":
         assert "library" not in exported.files
         assert "link apple.o there" in repr(exported)
-        with pytest.raises(ng.NumgradValueError, match="has no library"):
+        with pytest.raises(ng.NumgradValueError, match="apple was exported for arm64-apple"):
             ng.load_native(tmp_path / "apple")
+
+
+def test_an_image_is_copied_to_memory(native: Any, gradient: Any, tmp_path: Path) -> None:
+    """As on systems without ELF where no linker is found."""
+    names = ["f", "g"]
+    texts = [*native.program.modules("f"), *gradient.program.modules("g")]
+    target = objects.target_of("native")
+    if not target.triple.endswith(("gnu", "musl")):
+        target = target._replace(triple=f"{target.triple}-elf")
+    image = elf.memory_image(objects.relocatable(texts, names, target), names)
+    (tmp_path / "image").write_bytes(image.content)
+    functions = {k: v.about | {"name": k} for k, v in zip(names, (native, gradient), strict=True)}
+    about = {"library": None, "image": {"file": "image", **image._asdict()}, "name": "model",
+             "target": target._asdict(), "functions": functions}  # fmt: skip
+    loaded = c_library.loaded(about, str(tmp_path))
+    x = SMALL[0].copy()
+    total, grown = np.empty(1), np.empty(4)
+    given = x.ctypes.data, 4, 2.0, total.ctypes.data, grown.ctypes.data
+    assert loaded["f"].ctypes(*given) == 0
+    assert same((total[0], grown), native(*SMALL))
+    value, slope, ones = np.empty(1), np.empty(4), np.ones(4)
+    given = x.ctypes.data, ones.ctypes.data, value.ctypes.data, slope.ctypes.data
+    assert loaded["g"].ctypes(*given) == 0
+    assert same((value[0], slope), gradient(*EXAMPLES))
 
 
 def test_the_description_says_what_it_was_made_by(native: Any, tmp_path: Path) -> None:

@@ -30,6 +30,11 @@ TEXTS = (
 )
 """Modules that are read from the checkout."""
 
+OTHERS = ("backends", "distributed", "fx", "jit", "library", "nested", "onnx", "ops", "package",
+          "quantization", "sparse", "testing", "utils._", "utils.cpp_extension",
+          "utils.flop_counter", "utils.hooks")  # fmt: skip
+"""Modules of which no library but PyTorch has a like."""
+
 FALSE = ("TEST_", "IS_", "PLATFORM_", "SM", "PYTORCH_", "NO_", "HAS_")
 """Beginnings of names of flags that are off."""
 
@@ -98,6 +103,8 @@ def load(path: Path, module: types.ModuleType, before: dict[str, Any] | None = N
         except Exception as error:
             several = isinstance(node, ast.ImportFrom) and len(node.names) > 1
             for name in _one_by_one(node, namespace) if several else _bound(node):
+                if isinstance(node, ast.Import) and name in namespace:
+                    continue  # ``import torch.x`` after ``import torch``
                 namespace[name] = Absent(f"{module.__name__}.{name}", f"{error!r} ({name})")
         namespace.update({k: v for k, v in given.items() if k in _bound(node)})
 
@@ -162,12 +169,21 @@ class Checkout(MetaPathFinder, Loader):
         self.folder, self.given = folder, given
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
-        if fullname.partition(".")[0] in ("torch", "functorch", "expecttest", "torchvision"):
+        first, _, rest = fullname.partition(".")
+        internal = any(part.startswith("_") and part[1] != "_" for part in rest.split("."))
+        if first in ("functorch", "expecttest", "torchvision") or (
+            first == "torch" and (fullname in TEXTS or internal or rest.startswith(OTHERS))
+        ):
             return ModuleSpec(fullname, self, is_package=True)
         return None
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
         known = spec.name in TEXTS
+        if spec.name == "functorch":  # another name of torch.func
+            module = Absent(spec.name)
+            func = importlib.import_module("torch.func")
+            vars(module).update({name: getattr(func, name) for name in func.__all__})
+            return module
         return types.ModuleType(spec.name) if known else Absent(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:

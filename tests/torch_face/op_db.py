@@ -448,7 +448,8 @@ def _writes(
             return
         try:
             ours_target = translated(args[0].detach().clone())
-            getattr(Tensor, name)(ours_target, *ours_args[1:], **ours_kwargs)
+            inplace = of_face(op.inplace_variant) if name == "<lambda>" else getattr(Tensor, name)
+            inplace(ours_target, *ours_args[1:], **ours_kwargs)
             agree(target, ours_target, "inplace")
         except Exception as error:
             _note(found, "inplace", where, error)

@@ -117,6 +117,7 @@ def run_file(checkout: Path, file: str, library: str, pattern: str) -> dict[str,
                 if _is_internal(case):
                     results._keep(test, "internal", _is_internal(case))
                     continue
+                _forget_hooks(torch)
                 with _quiet(), warnings.catch_warnings():
                     warnings.simplefilter("always")
                     unittest.TestSuite([test]).run(results)
@@ -130,6 +131,14 @@ def run_file(checkout: Path, file: str, library: str, pattern: str) -> dict[str,
 def _without_absent(examples: Any) -> Any:
     """Examples of distributions that there are."""
     return lambda: [e for e in examples() if not isinstance(e.Dist, Absent)]
+
+
+def _forget_hooks(library: Any) -> None:
+    """Forget hooks of all modules: a test that failed could not, and tests set private tables."""
+    if library.__name__ != "torch":
+        everywhere = importlib.import_module("numgrad.torch.nn.module").hooks.GLOBAL
+        for table in ("forward_pre", "forward", "backward_pre", "backward"):
+            getattr(everywhere, table).clear()
 
 
 def _is_internal(case: Any) -> str:

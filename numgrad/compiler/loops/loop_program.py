@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -40,8 +43,9 @@ def longer(steps: int, seconds: float) -> int:
     return int(min(MOST, max(1, steps * min(SECONDS / max(seconds, 1e-7), 1e4))))
 
 
-MANY = 32
-"""How many steps made in Python are worth a warning."""
+MANY, SHORT = 32, 1e-3
+"""How many steps made in Python are worth a warning, or machine code where they take no longer than
+so many seconds: Note [Loops of several kernels] in ``native.whole_loops``."""
 
 _MOST_FIXED = 8
 """Combinations for which a loop has kernels of their own."""
@@ -69,6 +73,8 @@ class KnownSizes:
 
 MOST_BYTES = 1 << 22
 """Bytes of what is collected in one call of the kernel, and of what a program remembers."""
+
+_NOTHING = SimpleNamespace(lengths=())
 
 Steps = tuple[int, list[np.ndarray]]
 """How many steps a loop made, and what these gave, along a first axis."""
@@ -127,6 +133,9 @@ class LoopProgram:
         self._short = self._last_axes()
         self._entries: dict[tuple[int, ...], Any] = {}
         self._fixed: dict[Any, LoopProgram] = {}
+        self._machine_code: Any = None  # of a loop without a kernel; False if there is none
+        self._paces: list[float] = []
+        self._obstacle: TracedNode | None = None
         if self.written is None and lengths is None:
             extracted = extract(graph, graph.inputs, graph.outputs)
             self.step = compile_graph(with_lengths(extracted, body.axes))
@@ -160,7 +169,8 @@ class LoopProgram:
     def obstacle(self) -> TracedNode | None:
         """The operation by which steps are made in Python; None where they are not."""
         programs = list(self._fixed.values()) or [self]
-        return next((innermost(p.opaque) for p in programs if p.written is None), None)
+        slow = (p for p in programs if p.written is None and not p._machine_code)
+        return next((p._obstacle or innermost(p.opaque) for p in slow), None)
 
     def _warn(self, steps: int) -> None:
         """Say once, at its line, that many steps were made in Python.
@@ -192,13 +202,58 @@ class LoopProgram:
         if fixed is not None:
             return fixed.run(operands, length, reverse, lengths)
         results = self._allocate(sizes.shapes, length, reverse)
-        if self.written is None:
-            self._in_turn(operands, results, length, reverse, lengths)
+        done = 0
+        while self.written is None and not self._has_machine_code() and done < length:
+            end = length if self._machine_code is False else min(length, done + MANY)
+            parts = self._chunk(operands, results, done, end, length, reverse)
+            with self._timed(end - done):
+                self._in_turn(*parts, end - done, reverse, lengths)
+            done = end
+        if self.written is None and done == length:
             self._warn(length)
             return results
-        if not self._natively(operands, results, length, reverse, sizes):
+        _, sizes = self._sizes_for(operands, lengths)
+        if not self._natively(operands, results, length, reverse, sizes, done):
             self._in_turn(operands, results, length, reverse, lengths)
         return results
+
+    def _chunk(
+        self, operands: Sequence[np.ndarray], results: Sequence[np.ndarray], done: int, end: int,
+        length: int, reverse: bool,
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:  # fmt: skip
+        """Operands and results of some of the steps, of which ``done`` were made."""
+        carry, xs, outside = self.body.parts(operands)
+        last, rows = results[: len(carry)], results[len(carry) :]
+        here = slice(length - end, length - done) if reverse else slice(done, end)
+        now = [*(last if done else carry), *(x[here] for x in xs), *outside]
+        return now, [*last, *(x[here] for x in rows)]
+
+    # ---------------------------------------------------------------------- several kernels a step
+
+    @contextmanager
+    def _timed(self, steps: int) -> Iterator[None]:
+        """Note how long steps take that are made in Python."""
+        begin = time.perf_counter()
+        yield
+        if self._machine_code is None and steps:
+            self._paces.append((time.perf_counter() - begin) / steps)
+
+    def _has_machine_code(self) -> bool:
+        """Whether steps that are no kernel are made by machine code.
+
+        Note [Loops of several kernels] in ``native.whole_loops``; the first times are of compiling.
+        """
+        if self._machine_code is None and len(self._paces) > 1:
+            self._machine_code = False
+            within = isinstance(
+                innermost(self.opaque).op, BodyOperation
+            )  # of loops that are kernels
+            if self._paces[-1] < SHORT and not within:
+                loops = import_module("numgrad.compiler.native.whole_loops")  # it imports this one
+                entry, self._obstacle = loops.loop_entry(self)
+                self._machine_code = entry or False
+            self._sizes.clear()
+        return bool(self._machine_code)
 
     def _allocate(self, shapes: Sequence[tuple], length: int, reverse: bool) -> list[np.ndarray]:
         """Memory for what the loop returns; some rows are those of others.
@@ -250,21 +305,16 @@ class LoopProgram:
 
     def _natively(
         self, operands: list[np.ndarray], results: list[np.ndarray], length: int, reverse: bool,
-        sizes: KnownSizes,
+        sizes: KnownSizes, done: int = 0,
     ) -> bool:  # fmt: skip
         """Call the kernel for some steps after the other; whether none of these failed."""
-        carry, xs, outside = self.body.parts(operands)
-        last, rows = results[: len(carry)], results[len(carry) :]
         axes = sizes.given
-        done, steps = 0, self._limits.get(axes, FIRST)
+        steps = self._limits.get(axes, FIRST)
         while True:
             begin, end = time.perf_counter(), min(length, done + steps)
-            here = slice(length - end, length - done) if reverse else slice(done, end)
             if end - done < length:
-                now = [*carry, *(x[here] for x in xs), *outside]
-                ended = self._call(
-                    now, [*last, *(x[here] for x in rows)], end - done, reverse, axes
-                )
+                parts = self._chunk(operands, results, done, end, length, reverse)
+                ended = self._call(*parts, end - done, reverse, axes)
             else:
                 ended = self._call(operands, results, length, reverse, axes)
             seconds = time.perf_counter() - begin
@@ -272,7 +322,7 @@ class LoopProgram:
                 self._limit(axes, longer(end - done, seconds))
             if ended[0] >= 0 or end == length:
                 return ended[0] < 0
-            carry, done, steps = last, end, longer(steps, seconds)
+            done, steps = end, longer(steps, seconds)
 
     def _call(
         self, operands: Sequence[np.ndarray], made: Sequence[np.ndarray], length: int,
@@ -281,10 +331,12 @@ class LoopProgram:
         """Call the kernel; says in which step it failed, or -1, and how many were made."""
         flat = [a if a.ndim else a.reshape(1) for a in (*operands, *made)]
         ended = np.array([-1, length])
-        assert self.written is not None
-        given = dict(zip(self.written.lengths, axes, strict=True))
-        short = tuple([given[k] if given[k] <= _SHORT else 0 for k in self._short])
-        self.entry(short)(*flat, ended, length, int(reverse), *axes)
+        if self.written is None:
+            self._machine_code.call(flat, ended, length, reverse, axes)
+        else:
+            given = dict(zip(self.written.lengths, axes, strict=True))
+            short = tuple([given[k] if given[k] <= _SHORT else 0 for k in self._short])
+            self.entry(short)(*flat, ended, length, int(reverse), *axes)
         if ended[0] >= 0:  # the operations one by one say what is wrong
             extracted = extract(self.graph, self.graph.inputs, self.graph.outputs)
             self.step = evaluate.compile_graph(with_lengths(extracted, self.body.axes))
@@ -324,7 +376,8 @@ class LoopProgram:
                 (tuple(self.graph.sizes.evaluate(n, lengths) for n in v.shape), v.dtype)
                 for v in self.graph.outputs
             ]
-            axis_lengths = tuple([lengths[k] for k in self.written.lengths] if self.written else ())
+            taken = (self.written or self._machine_code or _NOTHING).lengths
+            axis_lengths = tuple([lengths[k] for k in taken])
             if len(self._sizes) > _MOST_SIZES:
                 self._sizes.clear()
             sizes = self._sizes[key] = KnownSizes(axis_lengths, shapes)
@@ -454,16 +507,24 @@ class WhileProgram(LoopProgram):
         by_axis = body.by_axis(lengths)
         if not arrays[body.until]:
             return arrays, 0
-        if self.written is None:
-            return self._until(arrays, [*outside, *length_arrays(body.axes, by_axis)])
+        all_outside, done = [*outside, *length_arrays(body.axes, by_axis)], 0
+        while self.written is None and not self._has_machine_code():
+            most = MOST if self._machine_code is False else MANY
+            with self._timed(most):
+                arrays, made = self._until(arrays, all_outside, most)
+            done += made
+            if not arrays[body.until]:
+                self._warn(done)
+                return arrays, done
         _, sizes = self._sizes_for([*arrays, *outside], by_axis)
-        done, steps = 0, self._limits.get(sizes.given, FIRST)
+        steps = self._limits.get(sizes.given, FIRST)
         results = [np.empty_like(a) for a in arrays]
         while True:
             begin = time.perf_counter()
             failed, count = self._call([*arrays, *outside], results, steps, False, sizes.given)
             if failed >= 0:
-                return self._until(arrays, [*outside, *length_arrays(body.axes, by_axis)])
+                arrays, made = self._until(arrays, all_outside)
+                return arrays, done + made
             done += int(count)
             arrays, results = results, arrays
             if not arrays[body.until]:
@@ -472,15 +533,14 @@ class WhileProgram(LoopProgram):
             self._limit(sizes.given, steps)
 
     def _until(
-        self, arrays: list[np.ndarray], outside: list[np.ndarray]
+        self, arrays: list[np.ndarray], outside: list[np.ndarray], most: int = MOST
     ) -> tuple[list[np.ndarray], int]:
-        """Run a program for each step."""
+        """Run a program for each step, of some."""
         until, done = self.body.until, 0
         assert until is not None
-        while arrays[until]:
+        while arrays[until] and done < most:
             arrays = [np.asarray(a) for a in self.step.run(*arrays, *outside)]
             done += 1
-        self._warn(done)
         return arrays, done
 
 
@@ -519,8 +579,11 @@ class AdaptiveLoopProgram(LoopProgram):
         c = body.carries
         assert body.until is not None
         by_axis = body.by_axis(lengths)
-        if self.written is None:
-            return self._run_in_turn(arrays, by_axis)
+        if self.written is None and not self._has_machine_code():
+            begin = time.perf_counter()
+            run = self._run_in_turn(arrays, by_axis)
+            self._paces.append((time.perf_counter() - begin) / run[0])
+            return run
         carry, outside = [a.copy() for a in arrays[:c]], arrays[c:]
         _, sizes = self._sizes_for([*carry, *outside], by_axis)
         chunks: list[list[np.ndarray]] = []

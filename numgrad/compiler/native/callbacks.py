@@ -96,6 +96,10 @@ def _misfit(function: ExportedFunction) -> str:
     if output is None or more or output.shape is not None or output.dtype != np.float64:
         listed = ", ".join(f"{o.path} of {o.dtype}" for o in function.outputs) or "nothing"
         return f"a callback returns one float64 number, the function {listed}"
+    if function.overwritten:
+        return (
+            f"{', '.join(function.overwritten)} is overwritten, and no callback has memory for it"
+        )
     return ""
 
 

@@ -22,8 +22,8 @@ def header(stem: str, functions: Sequence[ExportedFunction], cpu: str) -> str:
     lines = [
         f"/* Functions compiled by numgrad {numgrad.__version__} for {cpu}.",
         " *",
-        " * They are reentrant, write where pointers to results say and nowhere else, and return",
-        " * 0 or a status. Results overlap neither each other nor arguments. */",
+        " * They are reentrant, write where pointers that are not const say and nowhere else, and",
+        " * return 0 or a status. Results overlap neither each other nor arguments. */",
         f"#ifndef {guard}",
         f"#define {guard}",
         "",
@@ -61,7 +61,8 @@ def _comment(function: ExportedFunction) -> list[str]:
     for word, ports in (("takes", function.inputs), ("gives", function.outputs)):
         for port in ports:
             path = port.path.replace("*/", "* /")
-            lines.append(f" * {word} {port.name}: {path}, {port.dtype.name} {port.extents}")
+            does = "overwrites" if port.name in function.overwritten else word
+            lines.append(f" * {does} {port.name}: {path}, {port.dtype.name} {port.extents}")
     return [f"/* {function.name}", *lines, " */"]
 
 

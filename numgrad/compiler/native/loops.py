@@ -107,7 +107,7 @@ class LoopCall:
         program = self._suited(program, lengths)
         steps = writer.length(self.outer(length))
         if program.written is None:
-            self._in_turn(program, self.operands, self.results, steps, reverse, lengths)
+            self.in_turn(program, self.operands, self.results, steps, reverse, lengths)
             return
         more, shared = program.rows_shared()
         targets, copied = list(self.results), []
@@ -147,7 +147,7 @@ class LoopCall:
             results = [writer.reserve(self.size(v), v.dtype.itemsize) for v in self.values[:c]]
         results = results[:c]
         if program.written is None:
-            made = self._in_turn(program, self.operands, results, str(ENDLESS), False, lengths)
+            made = self.in_turn(program, self.operands, results, str(ENDLESS), False, lengths)
             writer.store([("i64", made)], number)
             return
         run, skip, done = (writer.label(stem) for stem in ("run", "skip", "done"))
@@ -176,7 +176,7 @@ class LoopCall:
         program = self._suited(program, lengths)
         steps = self.writer.length(self.outer(length))
         if program.written is None:
-            self._in_turn(program, self.operands, self.results, steps, False, lengths)
+            self.in_turn(program, self.operands, self.results, steps, False, lengths)
         else:
             self._kernel(program, self.operands, self.results, steps, "0", lengths)
 
@@ -246,7 +246,7 @@ class LoopCall:
             writer.leave_unless(writer.let(f"icmp slt i64 {failed}, 0"), "3")
         return ended
 
-    def _in_turn(
+    def in_turn(
         self, program: LoopProgram, operands: Sequence[str], results: Sequence[str], steps: str,
         reverse: bool, lengths: Mapping[int, str],
     ) -> str:  # fmt: skip

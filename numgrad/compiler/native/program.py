@@ -31,7 +31,7 @@ from numgrad.codegen.dtypes import INT64
 from numgrad.codegen.native import objects
 from numgrad.codegen.native.ir import Unsupported
 from numgrad.codegen.nests.polynomial import Length, atoms_of, constant, text_of
-from numgrad.codegen.nests.terms import Term
+from numgrad.codegen.nests.terms import Term, count
 from numgrad.compiler.call.signature import Result
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.sizes import terms_of
@@ -172,8 +172,12 @@ class NativeProgram:
 
     def _check(self) -> None:
         layout = self.layout
-        if layout.writes or layout.touched or layout.gradients:
-            self._refuse("it writes to its arguments or to what is around it; return what it wrote")
+        leaves = [layout.inputs[k].leaf for k in layout.writes]
+        donated = all(leaf is not None and leaf.donated for leaf in leaves)
+        if not donated or layout.touched or layout.gradients:
+            self._refuse(
+                "it writes to what is around it, or to an argument that is not donated (donate=...)"
+            )
         if any(r.views is not None for r in layout.results):
             self._refuse("it returns a view of an array; return a copy")
 
@@ -223,7 +227,9 @@ class NativeProgram:
             is_array = bool(shape)
             port = PortTerms(name, entry.name, value.dtype, tuple(shape) if is_array else None)
             self.inputs.append(port)
-            argument = CArgument(name, value.dtype, "array" if is_array else "number", len(shape))
+            role = "array" if is_array else "number"
+            role = "inout" if len(self._sources) in self.layout.writes else role
+            argument = CArgument(name, value.dtype, role, len(shape))
             self.arguments.append(argument)
             self._sources.append(f"%{name}" if is_array else argument.parameters())
             for symbol, text in new:
@@ -271,7 +277,18 @@ class NativeProgram:
         """Write the entry: the steps, and what is stored besides."""
         stored = [r.stored for r in self.returned if r is not None]
         results = [(term, f"%{port.name}") for port, term in zip(self.outputs, stored, strict=True)]
-        ProgramWriter(steps, self.program, self.writer, self._sources).write(results)
+        roots = stored_as([self.program.expansion.of[v] for v in self.graph.roots()])
+        writer, copies = self.writer, []
+        for position, term in zip(
+            self.layout.writes, roots[len(self.graph.outputs) :], strict=True
+        ):  # which nothing reads any more once all is computed
+            size = count(term.shape)
+            place = writer.reserve(size, term.dtype.itemsize)
+            results.append((term, place))
+            copies.append((self._sources[position], place, size, term.dtype.itemsize))
+        ProgramWriter(steps, self.program, writer, self._sources).write(results)
+        for target, place, size, itemsize in copies:
+            writer.copy(target, place, writer.length(size), itemsize)
         parameters = [p for argument in self.arguments for p in argument.parameters()]
         self.module.texts.append(self.writer.text(parameters, "native"))
 

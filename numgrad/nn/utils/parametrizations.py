@@ -255,6 +255,10 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     return register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
 
+def _adjoint(matrix: Any) -> Any:
+    return np.conj(matrix.T) if matrix.dtype.kind == "c" else matrix.T
+
+
 class PowerIteration:
     """The largest singular value of a weight seen as a matrix, by steps from call to call."""
 
@@ -285,7 +289,7 @@ class PowerIteration:
             for _ in range(steps):
                 if self.from_right:
                     u = normalize(np.matmul(matrix, v), dim=0, eps=self.eps)
-                v = normalize(np.matmul(matrix.T, u), dim=0, eps=self.eps)
+                v = normalize(np.matmul(_adjoint(matrix), u), dim=0, eps=self.eps)
                 if not self.from_right:
                     u = normalize(np.matmul(matrix, v), dim=0, eps=self.eps)
         return u, v
@@ -293,7 +297,7 @@ class PowerIteration:
     @staticmethod
     def value(matrix: Any, u: Any, v: Any) -> Any:
         """The singular value that vectors stand for."""
-        return (u * np.matmul(matrix, v)).sum()
+        return ((np.conj(u) if u.dtype.kind == "c" else u) * np.matmul(matrix, v)).sum()
 
 
 def rows_axis(module: Module, dim: int | None) -> int:

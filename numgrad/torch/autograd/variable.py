@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from numgrad.autograd.engine import backward as base
+from numgrad.autograd.graph import queue_callback
 from numgrad.torch.wrapping import Tensor, face_function
 
 backward = face_function(base.backward)
@@ -21,8 +22,16 @@ class _IsTensor(type):
         return isinstance(instance, Tensor)
 
 
+class _Engine:
+    """What walks a graph backwards."""
+
+    queue_callback = staticmethod(queue_callback)
+
+
 class Variable(metaclass=_IsTensor):
     """A Tensor, as programs of PyTorch before 0.4 wrote it."""
 
+    _execution_engine = _Engine()
+
     def __new__(cls, data: Any, requires_grad: bool = False) -> Any:  # noqa: D102
-        return data.requires_grad_(True) if requires_grad else data
+        return data.detach().requires_grad_(requires_grad)

@@ -2,12 +2,12 @@
 
 from numgrad.core.namespaces import absent as _absent
 from numgrad.torch.nn import functional, init, layers as _layers, utils
-from numgrad.torch.nn.module import Buffer, Module
+from numgrad.torch.nn.module import REGISTRATIONS as _REGISTRATIONS, Buffer, Module
 from numgrad.torch.paths import alias as _alias
 from numgrad.torch.wrapping import Parameter
 
 _CLASSES = _layers.classes()
-globals().update(_CLASSES)
+globals().update(_CLASSES | _REGISTRATIONS)
 __all__ = sorted(["Buffer", "Module", "Parameter", "functional", "init", "utils", *_CLASSES])
 _HERE = Buffer, Module, Parameter, functional, init, utils
 for _cls in _CLASSES.values():

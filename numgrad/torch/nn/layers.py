@@ -18,9 +18,10 @@ from typing import Any, ClassVar
 
 from numgrad import nn
 from numgrad.autograd.variable import Tensor as Base
+from numgrad.nn.lazy import LazyModule, UninitializedParameter as BaseUninitialized
 from numgrad.nn.module.members import KINDS
 from numgrad.torch import dtypes
-from numgrad.torch.nn.module import Module, containers
+from numgrad.torch.nn.module import Module, containers, hooks
 from numgrad.torch.wrapping import Tensor, face_function, same, unwrap, user_function, wrap
 
 _get, _new = object.__getattribute__, object.__new__
@@ -34,14 +35,22 @@ class View:
     def __getattribute__(self, name: str) -> Any:
         face = _get(self, "__dict__")["_face"]
         attributes = face.__dict__
+        if name == "__dict__":
+            return attributes
         if name in attributes:
             return inner(attributes[name])
+        if name.startswith(("register_", "_register_")):
+            method = getattr(face, name)
+            return lambda *args: method(*map(outer, args))
         return _get(self, name)
 
     def __getattr__(self, name: str) -> Any:
         return inner(getattr(_get(self, "__dict__")["_face"], name))
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if name == "__class__":  # a lazy layer becomes another
+            value = LAYERS[value]
+            object.__setattr__(self, name, value._view)
         setattr(_get(self, "__dict__")["_face"], name, outer(value))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: D102
@@ -106,10 +115,20 @@ def adopt(face: Any, layer: nn.Module) -> None:
     for kind in KINDS:
         registry = getattr(face, kind)
         for name, member in state.pop(kind).items():
-            registry[name] = outer(member)
+            value = outer(member)
+            if value is not None:
+                value = hooks.registered(kind[1:-1], face, name, value)
+            registry[name] = value
     for name, value in state.items():
         if name not in ("_module_hooks", "_is_hooked", "_state_hooks"):
             face.__dict__[name] = outer(value)
+    if isinstance(layer, LazyModule):
+        face._register_load_state_dict_pre_hook(_measure, True)
+
+
+def _measure(face: Any, *args: Any) -> None:
+    """Let a lazy layer become the plain one for the state that is loaded."""
+    LazyModule._measure_state(view(face), *args)
 
 
 def _argument(value: Any) -> Any:
@@ -209,6 +228,29 @@ def layer_class(name: str, cls: type[nn.Module], bases: tuple[type, ...]) -> typ
     return made
 
 
+class _BatchNorm(Layer):
+    """Base of batch normalizations, whose older states have no ``num_batches_tracked``."""
+
+    _version = 2
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, metadata: dict[str, Any], *args: Any
+    ) -> None:
+        tracked = self._buffers.get("num_batches_tracked")
+        if tracked is not None and (metadata.get("version") or 1) < 2:
+            state_dict.setdefault(f"{prefix}num_batches_tracked", tracked)
+        super()._load_from_state_dict(state_dict, prefix, metadata, *args)
+
+
+class _IsUninitialized(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(getattr(instance, "_tensor", None), BaseUninitialized)
+
+
+class UninitializedParameter(metaclass=_IsUninitialized):
+    """The class of parameters of a lazy layer before its first call."""
+
+
 _GROUPS = {
     "_ConvNd": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d",
     "_BatchNorm": "BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm",
@@ -224,6 +266,7 @@ _GROUPS = {
 def classes() -> dict[str, type]:
     """All modules by name."""
     made: dict[str, type] = {group: type(group, (Layer,), {}) for group in _GROUPS}
+    made["_BatchNorm"], made["UninitializedParameter"] = _BatchNorm, UninitializedParameter
     bases = {name: made[group] for group, text in _GROUPS.items() for name in text.split()}
     for name in dir(nn):
         cls = getattr(nn, name)

@@ -149,6 +149,27 @@ class Module(_base):
         """Leave the module as it is: its operations are compiled already."""
 
 
+def register_module_backward_hook(hook: Callable[..., Any]) -> Any:
+    """Call a hook as ``register_module_full_backward_hook`` does."""
+    return hooks.register_module_full_backward_hook(hook)
+
+
+def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
+    """Take a prefix away from the keys of a state."""
+    metadata = getattr(state_dict, "_metadata", None)
+    for entries in [state_dict] if metadata is None else [state_dict, metadata]:
+        for key in list(entries):
+            if key.startswith(prefix) and (entries is state_dict or key != prefix):
+                entries[key.removeprefix(prefix)] = entries.pop(key)
+
+
+REGISTRATIONS = {
+    name: getattr(hooks, name) for name in vars(hooks) if name.startswith("register_module_")
+} | {
+    "register_module_backward_hook": register_module_backward_hook,
+    "consume_prefix_in_state_dict_if_present": consume_prefix_in_state_dict_if_present,
+}
+"""Functions that register hooks of all modules."""
 GIVEN["Module"] = Module
 _functional = specialize("numgrad.nn.module.functional_call")
 functional_call, stack_module_state = _functional.functional_call, _functional.stack_module_state

@@ -18,5 +18,5 @@ ReduceLROnPlateau = _factor.ReduceLROnPlateau
 CosineAnnealingLR, CyclicLR = _periodic.CosineAnnealingLR, _periodic.CyclicLR
 CosineAnnealingWarmRestarts = _periodic.CosineAnnealingWarmRestarts
 OneCycleLR = _periodic.OneCycleLR
-EPOCH_DEPRECATION_WARNING = "the epoch parameter of step is deprecated; call step() without it"
+EPOCH_DEPRECATION_WARNING = _base.EPOCH_IS_DEPRECATED
 _HOME = _optimizers.Optimizer

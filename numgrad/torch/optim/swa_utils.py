@@ -6,12 +6,19 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.nn.utils import clip_grad
 from numgrad.torch.creation import from_numpy
 from numgrad.torch.nn import module as _modules  # whose Module averages are
 from numgrad.torch.optim import lr_scheduler as _schedulers  # which SWALR is one of
 from numgrad.torch.specialization import specialize
+from numgrad.torch.wrapping import unwrap
 
-_base = specialize("numgrad.optim.swa_utils")
+
+def _update_many(formula: Any, tensors: Any, *numbers: Any) -> Any:
+    return clip_grad.update_many(formula, unwrap(tensors), *numbers)
+
+
+_base = specialize("numgrad.optim.swa_utils", {"update_many": _update_many})
 SWALR, update_bn = _base.SWALR, _base.update_bn
 get_ema_avg_fn, get_ema_multi_avg_fn = _base.get_ema_avg_fn, _base.get_ema_multi_avg_fn
 get_swa_avg_fn, get_swa_multi_avg_fn = _base.get_swa_avg_fn, _base.get_swa_multi_avg_fn

@@ -37,6 +37,22 @@ _base = specialize(
     directed=face_function(_numgrad.directed),
     norm_except=face_function(_numgrad.norm_except),
 )
-orthogonal, spectral_norm, weight_norm = _base.orthogonal, _base.spectral_norm, _base.weight_norm
+orthogonal, spectral_norm = _base.orthogonal, _base.spectral_norm
+
+
+def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
+    """Learn the norm of a weight and its direction by themselves: ``g * v / norm(v)``."""
+
+    def rename(state: dict[str, Any], prefix: str, *rest: Any) -> None:
+        for end, number in (("g", 0), ("v", 1)):  # as in states of nn.utils.weight_norm
+            if f"{prefix}{name}_{end}" in state:
+                key = f"{prefix}parametrizations.{name}.original{number}"
+                state[key] = state.pop(f"{prefix}{name}_{end}")
+
+    _base.weight_norm(module, name, dim)
+    module._register_load_state_dict_pre_hook(rename)
+    return module
+
+
 before_calls = specialize("numgrad.nn.utils.reparametrize")
 """``weight_norm`` and ``spectral_norm`` of older programs."""
