@@ -47,7 +47,7 @@ def kl_divergence(p: Any, q: Any) -> Any:
 
     Examples
     --------
-    >>>     >>> from numgrad.torch.distributions import Normal, kl_divergence
+    >>> from numgrad.torch.distributions import Normal, kl_divergence
     >>> kl_divergence(Normal(0.0, 1.0), Normal(1.0, 1.0))
     tensor(0.5000)
     """
