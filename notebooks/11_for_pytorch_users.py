@@ -22,9 +22,78 @@ import numpy as np
 
 import numgrad as ng
 from numgrad import nn
+from numgrad.cli import main
 
 # %% [markdown]
-# ## What a script has to change
+# ## A script as it is
+#
+# `numgrad.torch` has PyTorch's names, dtypes, promotion and result types over numgrad's tape, kernels
+# and optimizers: change the import (`import numgrad.torch as torch`), or change nothing and run
+# `python -m numgrad torch script.py ARGS`, whose `import torch` and all submodules are numgrad's.
+
+# %%
+SCRIPT = """
+import sys
+
+import torch
+from torch import nn, optim
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+x = torch.linspace(-3, 3, 256).unsqueeze(1)
+data = DataLoader(TensorDataset(x, torch.sin(x)), batch_size=64, shuffle=True)
+model = nn.Sequential(nn.Linear(1, 16), nn.Tanh(), nn.Linear(16, 1))
+optimizer = optim.Adam(model.parameters(), lr=0.01)
+scheduler = optim.lr_scheduler.StepLR(optimizer, step_size=20, gamma=0.5)
+for epoch in range(int(sys.argv[1])):
+    for batch, target in data:
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(batch), target)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    scheduler.step()
+with torch.no_grad():
+    print(f"loss {nn.functional.mse_loss(model(x), torch.sin(x)).item():.3f}")
+"""
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder) / "script.py"
+    path.write_text(SCRIPT)
+    status = main(["torch", str(path), "40"])
+assert status == 0
+
+# %% [markdown]
+# CPU time of its training loop, one thread, of stored runs in turns with PyTorch 2.13, and of
+# programs of PyTorch's tutorials written anew (`python perf/torch_programs`), whose losses agree:
+#
+# | program | numgrad | PyTorch |
+# |---|---|---|
+# | the script above, an epoch | 0.95 ms | 3.95 ms |
+# | cubic polynomial by autograd, 1,000 numbers, a step | 0.09 ms | 0.15 ms |
+# | the same, its own module and SGD, a step | 0.04 ms | 0.26 ms |
+# | classifier on batches, 8 features, a step | 1.79 ms | 4.88 ms |
+# | digits, convolutions of 8 channels, a step | 1.06 ms | 1.93 ms |
+# | DCGAN, 16 pictures of 16 x 16, a step | 4.21 ms | 7.39 ms |
+# | RNN by characters, a step | 0.49 ms | 0.60 ms |
+#
+# Slower than PyTorch: gradients of each example by `vmap` (8 times), and matrix products of a few columns with
+# 100,000 rows (3 times). What differs from PyTorch:
+#
+# | PyTorch | `numgrad.torch` |
+# |---|---|
+# | random numbers of a seed | others of the same distributions |
+# | `cuda`, `mps`, `half`, `bfloat16`, sparse and quantized tensors, `torch.jit`, `torch.fx` | an error that names the way; `torch.cuda.is_available()` is False |
+# | messages of errors, names of nodes (`SquareBackward` of `x**2`) | numgrad's; classes of errors are PyTorch's |
+# | workers of a `DataLoader`: processes | threads; batches come in the same order |
+# | `register_backward_hook` (deprecated) | acts as `register_full_backward_hook` |
+# | `torch.save`, `torch.load` | PyTorch's files, in both directions; whole modules only by `weights_only=False` |
+# | `share_memory_()` | for processes made by `fork` |
+# | parameters that a conversion swaps or overwrites (`torch.__future__`) | stay the objects that they are |
+
+# %% [markdown]
+# ## What a script has to change for numgrad's own names
+#
+# With `ng` in place of `torch` code has NumPy's rules, labels, compiled functions and everything else here.
 #
 # The first nine lines of the table run without an error and **mean something else**, as in
 # NumPy. (`nn.functional` keeps `dim`.)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -373,19 +374,133 @@ def _ctype(dtype: np.dtype) -> Any:
     return getattr(ctypes, f"c_{name}")
 
 
+class SharedLibrary:
+    """A library that the system loads."""
+
+    def __init__(self, path: str) -> None:
+        self._handle = ctypes.CDLL(path)
+
+    def address(self, symbol: str) -> int:
+        """Where a function is."""
+        return ctypes.cast(getattr(self._handle, symbol), ctypes.c_void_p).value or 0
+
+
+class MappedImage:
+    """A library that is copied to memory: Note [Images].
+
+    Note [Images]
+    -------------
+    Where nothing links a library for the system, its code is in ELF all the same, with the system's
+    calling convention (LLVM's own loader does the same on Windows). Addresses are offsets in
+    the file: its bytes are copied to fresh memory, addresses of the C library's functions are
+    entered, and instructions are made executable, when they are no longer written to.
+    """
+
+    def __init__(self, path: str, about: Mapping[str, Any]) -> None:
+        with open(path, "rb") as file:
+            content = file.read()
+        self._exports, (code, size) = about["exports"], about["code"]
+        is_windows = os.name == "nt"
+        system = _windows() if is_windows else ctypes.CDLL(None)
+        self._start = _windows_pages(len(content)) if is_windows else _pages(system, len(content))
+        ctypes.memmove(self._start, content, len(content))
+        for symbol, place in about["imports"].items():
+            self._enter(place, _function(system, symbol))
+        for place, offset in about["addresses"]:
+            self._enter(place, self._start + offset)
+        if is_windows:
+            _windows_protect(self._start + code, size)
+        else:
+            _protect(system, self._start + code, size)
+
+    def _enter(self, place: int, address: int) -> None:
+        ctypes.c_uint64.from_address(self._start + place).value = address
+
+    def address(self, symbol: str) -> int:
+        """Where a function is."""
+        return self._start + self._exports[symbol]
+
+
+def _function(system: Any, symbol: str) -> int:
+    """The address of a function of the C library or its mathematics."""
+    for library in system if isinstance(system, list) else [system]:
+        function = getattr(library, symbol, None)
+        if function is not None:
+            return ctypes.cast(function, ctypes.c_void_p).value or 0
+    raise OSError(f"load_native: this system has no function {symbol}")
+
+
+def _pages(system: Any, size: int) -> int:
+    """Memory that may be read and written."""
+    import mmap
+
+    system.mmap.restype = ctypes.c_void_p
+    system.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64]
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    start = system.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
+    if start in (None, ctypes.c_void_p(-1).value):
+        raise MemoryError("load_native: no memory")
+    return start
+
+
+def _protect(system: Any, start: int, size: int) -> None:
+    """Make instructions executable, and no longer written."""
+    import mmap
+
+    system.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    if system.mprotect(start, size, mmap.PROT_READ | mmap.PROT_EXEC):
+        raise OSError("load_native: this system lets no memory become executable")
+    if hasattr(system, "sys_icache_invalidate"):  # on macOS
+        system.sys_icache_invalidate(ctypes.c_void_p(start), ctypes.c_size_t(size))
+
+
+def _windows() -> list[Any]:
+    return [ctypes.cdll[name] for name in ("ucrtbase", "ntdll")]
+
+
+def _windows_pages(size: int) -> int:
+    allocate = ctypes.windll.kernel32.VirtualAlloc  # pyright: ignore
+    allocate.restype = ctypes.c_void_p
+    allocate.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint32, ctypes.c_uint32]
+    start = allocate(None, size, 0x3000, 4)  # MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE
+    if not start:
+        raise MemoryError("load_native: no memory")
+    return start
+
+
+def _windows_protect(start: int, size: int) -> None:
+    protect = ctypes.windll.kernel32.VirtualProtect  # pyright: ignore
+    protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint32, ctypes.c_void_p]
+    if not protect(start, size, 0x20, ctypes.byref(ctypes.c_uint32())):  # PAGE_EXECUTE_READ
+        raise OSError("load_native: this system lets no memory become executable")
+
+
+def _is_here(triple: str) -> bool:
+    """Whether code of a system, in LLVM's words, runs here."""
+    import platform
+
+    system = {"darwin": "apple", "win32": "windows"}.get(sys.platform, sys.platform)
+    arms = ("arm64", "aarch64")
+    is_arm = platform.machine().lower() in arms
+    return system in triple and is_arm == triple.startswith(arms)
+
+
 def loaded(
     about: Mapping[str, Any], folder: str, kind: type[ExportedFunction] = ExportedFunction
 ) -> dict[str, Any]:
     """The functions of a library with that description, which lies in a folder."""
-    name = about["library"]
-    if name is None:
+    name, image = about["library"], about.get("image", {})
+    if name is None and not _is_here(about["target"]["triple"]):
         raise kind.value_error(
-            f"load_native: {about['name']} has no library for this system, only an object for a "
-            "linker"
+            f"load_native: {about['name']} was exported for {about['target']['triple']}, and this "
+            "system is another one"
         )
-    library = ctypes.CDLL(os.path.join(folder, name))
-    functions = {}
-    for name, described in about["functions"].items():
-        address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-        functions[name] = kind(described, address or 0, library)
-    return functions
+    library = (
+        MappedImage(os.path.join(folder, image["file"]), image)
+        if name is None
+        else SharedLibrary(os.path.join(folder, name))
+    )
+    return {
+        name: kind(described, library.address(name), library)
+        for name, described in about["functions"].items()
+    }

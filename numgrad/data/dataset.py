@@ -68,8 +68,12 @@ def columns_of(dataset: Any) -> Columns | None:
     NumgradValueError
         If arrays have different numbers of rows.
     """
-    if hasattr(dataset, "to_numpy"):  # of pandas and its like: rows by position, not by label
-        dataset = dataset.to_numpy()
+    dataset = _by_position(dataset)
+    if isinstance(dataset, dict):
+        dataset = {key: _by_position(value) for key, value in dataset.items()}
+    if isinstance(dataset, tuple):
+        parts = map(_by_position, dataset)
+        dataset = type(dataset)._make(parts) if hasattr(dataset, "_fields") else tuple(parts)  # pyright: ignore
     if hasattr(dataset, "columns"):
         return dataset.columns()
     if _is_array(dataset):
@@ -124,6 +128,11 @@ def samples_of(dataset: Any) -> Any:
 
 def _as_dict(keys: tuple, parts: list[Any]) -> dict[Any, Any]:
     return dict(zip(keys, parts, strict=True))
+
+
+def _by_position(value: Any) -> Any:
+    """Numbers of what pandas and its like hold: rows by position, not by label."""
+    return value.to_numpy() if hasattr(value, "to_numpy") else value
 
 
 def _is_array(value: Any) -> bool:

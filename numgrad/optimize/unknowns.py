@@ -252,6 +252,12 @@ class Unknowns:
             values = [array]
             return np.array(_numbers(name, "x", array), np.float64)
         where = align(self.nesting, x if self._nested else array, values, "x")
+        if where is not None and np.ndim(plain := as_array(name, x)) == 1:
+            if len(plain) == self.x0.size:  # a list as a vector
+                return np.array(_numbers(name, "x", plain), np.float64)
+            raise NumgradValueError(
+                f"{name}: got a vector of {len(plain)} numbers, the start has {self.x0.size}"
+            )
         if where is not None:
             raise NumgradValueError(
                 f"{name}: at {where} the nesting is another than that of the start; give one like "

@@ -168,7 +168,13 @@ class TensorMembers:
     def grad(self) -> None:
         self._tensor.grad = None
 
-    grad_fn = property(lambda self: self._tensor.grad_fn, doc="The node that made it, or None.")
+    @property
+    def grad_fn(self) -> Any:
+        """The node that made it, or None."""
+        from numgrad.torch.autograd.graph import node_of
+
+        return node_of(self._tensor.grad_fn)
+
     is_leaf = property(lambda self: self._tensor.is_leaf, doc="Whether no operation made it.")
     output_nr = property(lambda self: self._tensor.output_nr, doc="Its number among results.")
     retains_grad = property(lambda self: self._tensor.retains_grad, doc="Whether it keeps grad.")
@@ -514,7 +520,11 @@ class TensorMembers:
         """A Tensor of a shape in the dtype of this one."""
         return creation.empty(*size, dtype=dtype or self.dtype, **options)
 
-    new = new_empty
+    def new(self, *args: Any, **options: Any) -> Any:
+        """A Tensor of a shape, or of data in a list, in the dtype of this one."""
+        if len(args) == 1 and isinstance(args[0], list):
+            return creation.tensor(args[0], dtype=self.dtype)
+        return self.new_empty(*args, **options)
 
     def where(self, condition: Any, other: Any) -> Any:
         """Elements where a condition holds, and of another where it does not."""

@@ -128,7 +128,8 @@ def unwrap(value: Any) -> Any:
         return value.numpy
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return kind(*map(unwrap, value))
-    return value
+    own = getattr(kind, "_unwrap", None)  # of nodes
+    return value if own is None else own(value)
 
 
 def user_function(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -346,6 +346,11 @@ def test_rows_of_a_series_are_taken_by_position():
     frame = pandas.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}, index=["x", "y"])
     (batch,) = ng.data.DataLoader(frame, batch_size=2)
     assert batch.tolist() == [[1.0, 3.0], [2.0, 4.0]]
+    for dataset, build in (((frame, series[:2]), tuple), ({"x": frame, "y": series[:2]}, dict)):
+        (batch,) = ng.data.DataLoader(dataset, batch_size=2)
+        assert type(batch) is build
+        x, y = batch.values() if build is dict else batch
+        assert (x.tolist(), y.tolist()) == ([[1.0, 3.0], [2.0, 4.0]], [10.0, 20.0])
     with pytest.raises(ng.NumgradTypeError, match="dtype object"):
         ng.data.DataLoader(pandas.Series(["a", "b"], dtype=object))
 

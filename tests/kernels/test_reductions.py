@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.special
 
+import numgrad as ng
 from numgrad.codegen import reductions, threads
 from numgrad.codegen.reductions import ReductionOperand, axis_kernel
 from numgrad.codegen.symbols import AXIS, Reader
@@ -240,6 +241,16 @@ def test_extremes_propagate_nan(dtype, columns):
         np.testing.assert_array_equal(run(built, x.shape, [x]), quiet(formula, x, axis=1))
         x = np.full((1, 9, 1), np.inf, dtype)
         np.testing.assert_array_equal(run(built, x.shape, [x]), quiet(formula, x, axis=1))
+
+
+@pytest.mark.parametrize("shape", [(9, 1500), (130, 1030), (2000, 70), (3, 67, 40)])
+def test_columns_in_tiles_and_as_one_stream(shape):
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal(shape)
+    x[rng.random(shape) < 1e-3] = np.nan
+    for name in ("max", "min", "sum", "mean"):
+        y = getattr(ng, name)(ng.tensor(x), axis=0).numpy()
+        np.testing.assert_allclose(y, getattr(np, name)(x, axis=0), rtol=1e-11, atol=1e-11)
 
 
 def test_complex_extremes_are_lexicographic():

@@ -248,3 +248,14 @@ def test_plain_arrays_are_assigned():
     ):
         parametrized.weight = weight
         np.testing.assert_allclose(parametrized.weight.detach().numpy(), weight, rtol=1e-12)
+
+
+def test_spectral_norm_of_complex_weights():
+    rng = np.random.default_rng(0)
+    weight = rng.normal(size=(4, 3)) + 1j * rng.normal(size=(4, 3))
+    layer = nn.Linear(3, 4, dtype=np.complex128)
+    with ng.no_grad():
+        layer.weight.copy_(weight)
+    nn.utils.parametrizations.spectral_norm(layer, n_power_iterations=50)
+    expected = weight / np.linalg.norm(weight, 2)
+    np.testing.assert_allclose(layer.weight.detach().numpy(), expected, rtol=1e-6)

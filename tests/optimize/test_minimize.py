@@ -427,3 +427,16 @@ def test_unknowns_that_do_not_count_are_named(method):
 def test_what_methods_do_not_take(options, words):
     with pytest.raises(ng.NumgradError, match=words):
         ng.minimize(lambda x: np.sum(x**2), [0.5], **options)
+
+
+def test_vectors_of_an_objective():
+    wanted = ng.objective(lambda p: p["a"] ** 2 + np.sum(p["b"]), {"a": 1.0, "b": np.ones(2)})
+    for point in (
+        [2.0, 3.0, 4.0],
+        np.array([2.0, 3.0, 4.0]),
+        {"a": 2.0, "b": np.array([3.0, 4.0])},
+    ):
+        assert wanted.fun(point) == 11.0
+    for wrong in ([1.0, 2.0], np.ones(4)):
+        with pytest.raises(ValueError, match=rf"a vector of {len(wrong)} numbers, the start has 3"):
+            wanted.fun(wrong)

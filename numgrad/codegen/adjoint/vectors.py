@@ -26,6 +26,7 @@ cannot be proven stays as it is, and the reason is noted.
 from __future__ import annotations
 
 import ast
+import copy
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -598,7 +599,7 @@ class NamedRows:
                     return node
                 return ast.Subscript(own.value, own.slice, node.ctx)
 
-        return Replace().visit(node)
+        return Replace().visit(copy.deepcopy(node))  # the loop may be left as it is
 
 
 class LoopSums:

@@ -111,6 +111,37 @@ def shared_library(
     return _Linker(ElfObject(data), name, exports, libraries).link()
 
 
+class Image(NamedTuple):
+    """A library that is copied to memory as it stands, for systems whose loader reads no ELF.
+
+    Attributes
+    ----------
+    content
+        The bytes.
+    code
+        Where instructions begin, and how many bytes they are.
+    exports, imports
+        Offsets of functions, and of the places where addresses of imported ones belong.
+    addresses
+        Offsets of places where the address of an offset belongs, and that offset.
+    """
+
+    content: bytes
+    code: tuple[int, int]
+    exports: dict[str, int]
+    imports: dict[str, int]
+    addresses: list[tuple[int, int]]
+
+
+def memory_image(data: bytes, exports: Sequence[str]) -> Image:
+    """The image of an object that is loaded by copying it."""
+    linker = _Linker(ElfObject(data), "image", exports, ())
+    content = linker.link()
+    defined = {s.name: linker.address(s) for s in linker.obj.symbols if s.is_global and s.section}
+    offsets = {name: defined[name] for name in exports}
+    return Image(content, linker.code, offsets, linker.table, linker.relative)
+
+
 class _Linker:
     def __init__(
         self, obj: ElfObject, name: str, exports: Sequence[str], libraries: Sequence[str]
@@ -124,6 +155,8 @@ class _Linker:
         self.places: dict[int, int] = {}
         """Addresses of the object's sections."""
         self.relative: list[tuple[int, int]] = []
+        self.code = (0, 0)
+        """Where instructions are, and their bytes."""
         self.headers: list[tuple[str, int, int, int, int, int, int, int, int]] = []
 
     # ------------------------------------------------------------------------------------ layout
@@ -184,6 +217,7 @@ class _Linker:
         self.stubs = {name: stubs + 16 * k for k, name in enumerate(self.imports)}
         self._record(".text", _PROGBITS, _ALLOC | _EXECUTED, run)
         text_header, run_end = len(self.headers), len(self.image)
+        self.code = run, run_end - run
         written = self._align(self.page)
         dynamic = self._put(bytes(16 * (11 + len(self.libraries))))
         self._record(".dynamic", _DYNAMIC, _ALLOC | _WRITABLE, dynamic, link=2, size=16)
@@ -244,7 +278,7 @@ class _Linker:
         )
 
     def _write_symbols(self, start: int, offsets: dict[str, int], home: int) -> None:
-        defined = {s.name: self._address(s) for s in self.obj.symbols if s.is_global and s.section}
+        defined = {s.name: self.address(s) for s in self.obj.symbols if s.is_global and s.section}
         entries = [_SYMBOL.pack(0, 0, 0, 0, 0, 0)]
         entries += [_SYMBOL.pack(offsets[name], 0x12, 0, 0, 0, 0) for name in self.imports]
         for name in self.exports:
@@ -289,7 +323,8 @@ class _Linker:
 
     # -------------------------------------------------------------------------------- relocations
 
-    def _address(self, symbol: ElfSymbol) -> int:
+    def address(self, symbol: ElfSymbol) -> int:
+        """Where a symbol of the object is."""
         return self.places[symbol.section] + symbol.value
 
     def _absolute(self) -> Iterator[None]:
@@ -307,7 +342,7 @@ class _Linker:
             if (self.machine, kind) in ((X86_64, 1), (AARCH64, 257)):
                 if is_import or not self.obj.sections[number].flags & _WRITABLE:
                     self._refuse(kind, symbol)
-                self.relative.append((here, self._address(symbol) + addend))
+                self.relative.append((here, self.address(symbol) + addend))
                 continue
             write = self._x86 if self.machine == X86_64 else self._arm
             write(here, kind, symbol, addend, is_import)
@@ -324,7 +359,7 @@ class _Linker:
         if kind in (9, 41, 42) and is_import:  # by the global offset table
             target = self.table[symbol.name]
         elif kind in (2, 4):  # relative, calls
-            target = self.stubs[symbol.name] if is_import else self._address(symbol)
+            target = self.stubs[symbol.name] if is_import else self.address(symbol)
         else:
             return self._refuse(kind, symbol)
         struct.pack_into("<i", self.image, here, target + addend - here)
@@ -336,7 +371,7 @@ class _Linker:
                 self._refuse(kind, symbol)
             target = self.table[symbol.name]
         else:
-            target = self.stubs[symbol.name] if is_import else self._address(symbol)
+            target = self.stubs[symbol.name] if is_import else self.address(symbol)
         target += addend
         scales = {277: 0, 278: 0, 284: 1, 285: 2, 286: 3, 299: 4, 312: 3}
         (word,) = struct.unpack_from("<I", self.image, here)

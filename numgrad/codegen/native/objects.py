@@ -153,8 +153,12 @@ def _emitted(texts: Collection[str], exported: Collection[str], target: Target, 
             machine.optimise(module, builder)
             whole.link_in(module)
         for item in [*whole.functions, *whole.global_variables]:
-            if not item.is_declaration and item.name not in exported:
+            if item.is_declaration:
+                continue
+            if item.name not in exported:
                 item.linkage = "internal"
+            elif "windows" in target.triple and not target.triple.endswith("-elf"):
+                item.storage_class = "dllexport"
         passes = own(binding.create_new_module_pass_manager())
         passes.add_global_dead_code_eliminate_pass()
         passes.run(whole, builder)

@@ -5,7 +5,8 @@ Note [Exports]
 An export is an object for linkers, a shared library, a header for C and C++, and a description from
 which ``ng.load_native`` makes functions. The library is written without a linker where the system
 has ELF (Note [Link editing] in ``codegen.native.elf``); elsewhere a C compiler links it, if there
-is one. Whatever is not written is named by the result.
+is one, and if not an image is written, which ``load_native`` copies to memory (Note [Images] in
+``codegen.c_library``). Whatever is not written is named by the result.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,7 +34,6 @@ from numgrad.compiler.native.program import identifier
 from numgrad.core.tree import container_of
 from numgrad.errors import (
     NumgradNotImplementedError,
-    NumgradRuntimeError,
     NumgradTypeError,
     NumgradValueError,
 )
@@ -45,7 +47,8 @@ class Export:
     Attributes
     ----------
     files
-        The files, by what they are: ``"object"``, ``"library"``, ``"header"``, ``"description"``.
+        The files, by what they are: ``"object"``, ``"library"`` or ``"image"``, ``"header"``,
+        ``"description"``, ``"module"``.
     missing
         Why there is no shared library; empty if there is one.
     """
@@ -76,7 +79,8 @@ def export(
         or a dictionary of these, by their names in C, for one library of several functions.
     path
         Where to write: ``"model"`` makes ``model.so`` (``.dylib``, ``.dll``), ``model.o``,
-        ``model.h`` and ``model.json``.
+        ``model.h`` and ``model.json``; ``model.image`` for ``load_native`` where nothing links a
+        library, as for macOS and Windows without a C compiler.
     *examples, shapes, **named
         As of ``ng.jit(f).native``; not where that was called.
     cpu
@@ -140,12 +144,13 @@ def export(
         texts = [t for name, f in natives.items() for t in f.program.modules(name, forms(f))]
     texts = list(dict.fromkeys(texts))  # kernels that several functions call
     functions = {name: _described(name, native) for name, native in natives.items()}
-    files, missing = _write_code(path, texts, names, target)
+    files, missing, image = _write_code(path, texts, names, target)
     about: dict[str, Any] = {
         "format": c_library.FORMAT,
         "name": stem,
         "several": several,
         "library": files["library"].name if "library" in files else None,
+        **({"image": image} if image else {}),
         "target": target._asdict() | {"name": cpu},
         "versions": {"numgrad": numgrad.__version__, **machine.versions()},
         "messages": c_library.MESSAGES,
@@ -265,13 +270,13 @@ def _nesting(nesting: Any, leaves: Any, name: str) -> Any:
 
 def _write_code(
     path: Path, texts: Sequence[str], names: Sequence[str], target: machine.Target
-) -> tuple[dict[str, Path], str]:
-    """Write object and library; return the files, and why there is no library."""
+) -> tuple[dict[str, Path], str, dict[str, Any]]:
+    """Write object and library or image; return files, why there is no library, the image."""
     data = objects.relocatable(texts, names, target)
     is_elf = data[:4] == b"\x7fELF"
     as_elf = target if is_elf else target._replace(triple=f"{target.triple}-elf")
-    image = data if is_elf else objects.relocatable(texts, names, as_elf)
-    imports = elf.ElfObject(image).imports
+    code = data if is_elf else objects.relocatable(texts, names, as_elf)
+    imports = elf.ElfObject(code).imports
     foreign = objects.foreign(imports)
     if foreign:
         raise NumgradNotImplementedError(
@@ -284,28 +289,52 @@ def _write_code(
     end = "dylib" if "apple" in target.triple else "dll" if "windows" in target.triple else "so"
     library = path.with_name(f"{path.name}.{end}")
     if is_elf:
-        image = elf.shared_library(data, library.name, names, objects.libraries(imports))
-        fresh = library.with_name(f"{library.name}.{os.getpid()}")  # the old one may be loaded
-        fresh.write_bytes(image)
-        fresh.chmod(0o755)
-        fresh.replace(library)
-        return files | {"library": library}, ""
+        whole = elf.shared_library(data, library.name, names, objects.libraries(imports))
+        _replace(library, whole)
+        return files | {"library": library}, "", {}
     missing = _linked(files["object"], library, target)
-    return (files if missing else files | {"library": library}), missing
+    if not missing:
+        return files | {"library": library}, "", {}
+    image = elf.memory_image(code, names)
+    files["image"] = path.with_name(f"{path.name}.image")
+    _replace(files["image"], image.content)
+    about = {"file": files["image"].name, **image._asdict()}
+    del about["content"]
+    return files, missing, about
 
 
-_LINKERS = (["clang"], ["cc"], ["gcc"], ["zig", "cc"])
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file beside the old one, which may be loaded."""
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    fresh.write_bytes(content)
+    fresh.chmod(0o755)
+    fresh.replace(path)
+
+
+def _linkers() -> Iterator[list[str]]:
+    """Commands of compilers that link."""
+    for command in (["clang"], ["cc"], ["gcc"], ["zig", "cc"]):
+        if shutil.which(command[0]) is not None:
+            yield command
+    if find_spec("ziglang") is not None:  # a package of PyPI
+        yield [sys.executable, "-m", "ziglang", "cc"]
+
+
+_ARM = ("arm64", "aarch64")
+
+
+def _is_of_this_system(triple: str) -> bool:
+    own = machine.triple()
+    systems = [next(s for s in ("apple", "windows", "") if s in x) for x in (triple, own)]
+    return systems[0] == systems[1] and triple.startswith(_ARM) == own.startswith(_ARM)
 
 
 def _linked(code: Path, library: Path, target: machine.Target) -> str:
     """Link a library by a compiler of this system; return why there is none."""
-    if target.triple != machine.triple():
+    if not _is_of_this_system(target.triple):
         return f"nothing here links for {target.triple}; link {code.name} there"
-    for linker in _LINKERS:
-        if shutil.which(linker[0]) is not None:
-            command = [*linker, "-shared", "-o", str(library), str(code)]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise NumgradRuntimeError(f"export: {' '.join(command)} failed: {done.stderr}")
-            return ""
+    for linker in _linkers():
+        command = [*linker, "-shared", "-o", str(library), str(code)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return f"{' '.join(command)} failed: {done.stderr.strip()}" if done.returncode else ""
     return "no clang, cc, gcc or zig was found (python -m pip install ziglang brings one)"

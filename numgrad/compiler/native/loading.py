@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 from functools import cached_property
@@ -50,7 +49,7 @@ class LoadedFunction(c_library.ExportedFunction):
         return low_level_function(self, signature, rest, self._adapter)
 
     def _adapter(self, form: str) -> int:
-        return ctypes.cast(getattr(self.owner, f"{self.name}_{form}"), ctypes.c_void_p).value or 0
+        return self.owner.address(f"{self.name}_{form}")
 
 
 def _leaves(nesting: Any) -> list[Any]:

@@ -46,6 +46,11 @@ class FunctionCtx:
         self._ctx.mark_non_differentiable(*map(unwrap, tensors))
 
     @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """The same, under the name of older programs."""
+        return self.saved_tensors
+
+    @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """The Tensors that ``save_for_backward`` kept."""
         return wrap(self._ctx.saved_tensors)
@@ -60,9 +65,12 @@ class Function(base.Function):
         given = tuple(map(unwrap, args))
         result = super().apply(*given, **unwrap(kwargs))
         ours = {id(b): a for a, b in zip(args, given, strict=True) if a is not b}
-        if isinstance(result, tuple):
-            return tuple([ours[id(r)] if id(r) in ours else wrap(r) for r in result])
-        return ours[id(result)] if id(result) in ours else wrap(result)
+        if not isinstance(result, tuple):
+            return ours[id(result)] if id(result) in ours else wrap(result)
+        for r in result:  # one that is returned twice is one
+            if id(r) not in ours:
+                ours[id(r)] = wrap(r)
+        return tuple([ours[id(r)] for r in result])
 
     @classmethod
     def run_forward(cls, ctx: BaseCtx, args: tuple, keywords: dict[str, Any]) -> Any:

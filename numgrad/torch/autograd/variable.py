@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from numgrad.autograd.engine import backward as base
+from numgrad.autograd.graph import queue_callback
 from numgrad.torch.wrapping import Tensor, face_function
 
-backward = face_function(base.backward)
-grad = face_function(base.grad)
+_backward, _grad = face_function(base.backward), face_function(base.grad)
+
+
+def _listed(values: Any) -> Any:
+    """Several Tensors as a list, also where an iterator gives them."""
+    return list(values) if isinstance(values, Iterator) else values
+
+
+def backward(tensors: Any, *args: Any, inputs: Any = None, **kwargs: Any) -> None:
+    """Add the gradients of Tensors to ``grad`` of leaves: ``numgrad.autograd.backward``."""
+    _backward(_listed(tensors), *args, inputs=_listed(inputs), **kwargs)
+
+
+def grad(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    """The gradients of outputs by inputs: ``numgrad.autograd.grad``."""
+    return _grad(_listed(outputs), _listed(inputs), *args, **kwargs)
 
 
 def is_inference(input: Tensor) -> bool:
@@ -21,8 +37,16 @@ class _IsTensor(type):
         return isinstance(instance, Tensor)
 
 
+class _Engine:
+    """What walks a graph backwards."""
+
+    queue_callback = staticmethod(queue_callback)
+
+
 class Variable(metaclass=_IsTensor):
     """A Tensor, as programs of PyTorch before 0.4 wrote it."""
 
+    _execution_engine = _Engine()
+
     def __new__(cls, data: Any, requires_grad: bool = False) -> Any:  # noqa: D102
-        return data.requires_grad_(True) if requires_grad else data
+        return data.detach().requires_grad_(requires_grad)

@@ -113,6 +113,22 @@ def test_results_at_the_index_of_the_loop():
     assert is_parallel(judged(f, X, Y, X.copy(), writes=("out",), second=True), X, Y, X)
 
 
+def test_a_stencil_in_the_plane():
+    def diffused(u, steps):
+        n, m = u.shape
+        v = u.copy()
+        for _ in range(steps):
+            w = v.copy()
+            for i in prange(1, n - 1):
+                for j in range(1, m - 1):
+                    w[i, j] = v[i, j] + 0.1 * (v[i - 1, j] + v[i + 1, j] - 3 * v[i, j])
+                    w[i, j] += 0.1 * (v[i, j - 1] + v[i, j + 1] * v[i, j])
+            v = w
+        return v
+
+    judged(diffused, np.random.default_rng(0).normal(size=(5, 6)), 2)
+
+
 def test_results_in_rows_and_at_products_of_indices():
     def f(z):
         n, m = z.shape
