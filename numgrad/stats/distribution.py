@@ -20,7 +20,7 @@ the result and of all its gradients, by the argument and by parameters.
 import math
 from collections.abc import Callable
 from functools import reduce
-from inspect import cleandoc, signature
+from inspect import Parameter, Signature, cleandoc, signature
 from operator import and_
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -56,16 +56,18 @@ class Family:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.__doc__ = self._described()
+        parameters = self._parameters()
+        self.__signature__ = Signature(parameters)
+        self.__doc__ = self._described([p.name for p in parameters])
 
-    def _parameters(self) -> list[str]:
-        """Names of the parameters."""
+    def _parameters(self) -> list[Parameter]:
+        """The parameters, as a signature has them."""
         given = signature(getattr(self, "logpdf", None) or self.logpmf).parameters  # pyright: ignore
-        return [key for key, p in given.items() if type(p.default) is not bool][1:]
+        plain = [p.replace(annotation=p.empty) for p in given.values()]
+        return [p for p in plain if type(p.default) is not bool][1:]
 
-    def _described(self) -> str:
+    def _described(self, names: list[str]) -> str:
         """Documentation of the family: its parameters and functions."""
-        names = self._parameters()
         lines = [cleandoc(type(self).__doc__ or ""), "", "Parameters", "----------"]
         for key in names:
             lines += [f"{key} : array_like", f"    {_PARAMETERS.get(key, 'Shape.')}"]
@@ -163,8 +165,10 @@ class Distribution(Family):
     _powers: Any = None
     """Formula of the density or probability by powers, for where one of these is 0."""
 
-    def _parameters(self) -> list[str]:
-        return [*self.shapes, *dict(self.common)]
+    def _parameters(self) -> list[Parameter]:
+        kind, given = Parameter.POSITIONAL_OR_KEYWORD, dict(self.common)
+        names = (*self.shapes, *given)
+        return [Parameter(key, kind, default=given.get(key, Parameter.empty)) for key in names]
 
     def __repr__(self) -> str:
         return f"<distribution {self.name}({', '.join((*self.shapes, *dict(self.common)))})>"

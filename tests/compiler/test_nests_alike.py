@@ -82,10 +82,10 @@ def test_nests_that_differ_have_functions_of_their_own(step):
     def steps(x):
         for k in range(2):
             x = step(x, k)
-            x = x @ np.eye(4, dtype=x.dtype) if k == 0 else x  # ends a nest
+            x = x @ np.eye(5, dtype=x.dtype) if k == 0 else x  # ends a nest
         return x
 
-    x = np.random.default_rng(2).normal(size=(4, 4))
+    x = np.random.default_rng(2).normal(size=(5, 5))
     with emulating():
         fast = ng.jit(steps)
         result = fast(x)

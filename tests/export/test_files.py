@@ -40,7 +40,7 @@ def energy(x: Any, w: Any) -> Any:
 
 EXAMPLES = np.linspace(-1.0, 1.0, 4), np.ones(4)
 BY_NAME = {name.replace(" ", "_"): program for name, program in PROGRAMS.items()}
-FEW = ["value_and_gradient", "two_matrices", "captured", "nesting", "complex", "numbers"]
+FEW = ["captured", "nesting", "complex"]
 
 
 @ng.jit
@@ -176,6 +176,7 @@ def test_a_library_hides_no_module(native: Any, tmp_path: Path) -> None:
         ng.export(native, tmp_path / "model")
 
 
+@pytest.mark.slow(cases=0)
 def test_a_function_for_numba(native: Any, tmp_path: Path) -> None:
     ng.export(native, tmp_path / "model")
     value, grown = ng.load_native(tmp_path / "model").njit(*SMALL)
@@ -205,7 +206,8 @@ def test_callbacks_of_loaded_functions(tmp_path: Path) -> None:
     np.testing.assert_allclose(ndimage.generic_filter(image, call, size=3), filtered)
 
 
-@pytest.mark.parametrize("cpu", ["native", "generic"])
+@pytest.mark.slow
+@pytest.mark.parametrize("cpu", ["generic", "native"])
 def test_only_functions_of_the_c_library_are_needed(cpu: str, native: Any, tmp_path: Path) -> None:
     product = ng.jit(lambda a, b: a @ b).native(X, Y)
     files = ng.export({"f": native, "g": product}, tmp_path / "model", cpu=cpu).files
@@ -223,7 +225,7 @@ def texts_for(cpu: str, native: Any) -> str:
     return objects.assembly(texts, ["f"], target)
 
 
-@pytest.mark.slow(cases=2)
+@pytest.mark.slow
 @pytest.mark.skipif("avx" not in HOST, reason="for CPUs of the kind x86-64")
 @pytest.mark.parametrize(
     ("cpu", "absent", "present"),

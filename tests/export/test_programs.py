@@ -109,6 +109,7 @@ def test_linked_programs(
     end = "dylib" if sys.platform == "darwin" else "so"
     code = [f"model.{end}", f"-Wl,-rpath,{model}"] if library else ["model.o"]
     program = f"{Path(source).stem}_{command[0]}_{end if library else 'o'}"
+    command = command if command[0] == "gfortran" else [*command, "-DCALLS=250"]
     run(*command, PROGRAMS / source, *code, "-lm", "-o", program, folder=model)
     check(run(f"./{program}", folder=model), expected)
 
@@ -122,7 +123,7 @@ def layer(p: Any, x: Any) -> Any:
     return {"value": value, "slope": slope}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("command", [["gcc", "-std=c99"], ["g++", "-xc++", "-std=c++17"]])
 def test_structures_of_nested_arguments(command: list[str], tmp_path: Path) -> None:
     p = {"w": np.arange(1.0, 5.0).reshape(2, 2), "scale": 2.0, "b": [np.array([0.5, -0.5])]}

@@ -90,7 +90,7 @@ def load(path: Path, module: types.ModuleType, before: dict[str, Any] | None = N
     namespace = module.__dict__
     given = before or {}
     namespace.update(given, __file__=str(path))
-    for node in ast.parse(path.read_text()).body:
+    for node in _statements(path):
         if isinstance(node, ast.If) and "__main__" in ast.unparse(node.test):
             continue
         if isinstance(node, ast.ClassDef):
@@ -101,6 +101,10 @@ def load(path: Path, module: types.ModuleType, before: dict[str, Any] | None = N
                 warnings.simplefilter("ignore")
                 exec(compile(tree, str(path), "exec"), namespace)
         except Exception as error:
+            if isinstance(node, ast.Expr):  # tests of one class for each device
+                namespace.setdefault("failed_statements", []).append(
+                    f"{ast.unparse(node)[:60]}: {error!r}"
+                )
             several = isinstance(node, ast.ImportFrom) and len(node.names) > 1
             for name in _one_by_one(node, namespace) if several else _bound(node):
                 if isinstance(node, ast.Import) and name in namespace:
@@ -119,6 +123,20 @@ def _one_by_one(node: ast.ImportFrom, namespace: dict[str, Any]) -> list[str]:
         except Exception:
             lacking.append(name.asname or name.name)
     return lacking
+
+
+def _statements(path: Path) -> list[ast.stmt]:
+    """Statements of a file; each name that is imported is a statement of its own."""
+    body: list[ast.stmt] = []
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ImportFrom):
+            body += [
+                ast.copy_location(ast.ImportFrom(node.module, [name], node.level), node)
+                for name in node.names
+            ]
+        else:
+            body.append(node)
+    return body
 
 
 def _guarded(node: ast.stmt) -> ast.stmt:
@@ -148,6 +166,27 @@ def _bound(node: ast.stmt) -> list[str]:
     ]
 
 
+class _Testing(Absent):
+    """``torch.testing`` of a library that has none."""
+
+    @property
+    def make_tensor(self) -> Any:
+        """The checkout's."""
+        return importlib.import_module("torch.testing._creation").make_tensor
+
+
+def flags() -> dict[str, dict[str, Any]]:
+    """What names of the checkout's modules mean: there is one device, and NumPy and SciPy."""
+    name = "torch.testing._internal.common_device_type"
+    utils = {"NATIVE_DEVICES": ("cpu",), "TEST_NUMPY": True, "TEST_SCIPY": True}
+    utils |= dict.fromkeys(("TEST_MKL", "TEST_MPS", "TEST_XPU", "TEST_HPU", "TEST_ACL"), False)
+    bases = dict.fromkeys(
+        ("get_device_type_test_bases", "get_desired_device_type_test_bases"),
+        lambda *args: [sys.modules[name].CPUTestBase],
+    )
+    return {"torch.testing._internal.common_utils": utils, name: utils | bases}
+
+
 class Checkout(MetaPathFinder, Loader):
     """Finds ``torch.testing._internal`` in a checkout, and gives ``Absent`` for other internals."""
 
@@ -170,6 +209,8 @@ class Checkout(MetaPathFinder, Loader):
             func = importlib.import_module("torch.func")
             vars(module).update({name: getattr(func, name) for name in func.__all__})
             return module
+        if spec.name == "torch.testing":
+            return _Testing(spec.name)
         return types.ModuleType(spec.name) if known else Absent(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:

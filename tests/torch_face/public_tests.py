@@ -30,7 +30,7 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parent)]
 
-from checkout import Absent, install, load  # noqa: E402
+from checkout import Absent, flags, install, load  # noqa: E402
 from comparing import test_case  # noqa: E402
 from exceptions import EXCEPTIONS, FILES, INTERNALS  # noqa: E402
 
@@ -91,14 +91,17 @@ def run_file(checkout: Path, file: str, library: str, pattern: str) -> dict[str,
     """Run the tests of one file in this process: name -> outcome and detail."""
     torch = importlib.import_module(library)
     torch.set_num_threads(1)
-    install(
-        torch, checkout, {"torch.testing._internal.common_utils": {"TestCase": test_case(torch)}}
-    )
+    given = flags()
+    given["torch.testing._internal.common_utils"]["TestCase"] = test_case(torch)
+    install(torch, checkout, given)
     sys.path[:0] = [str(checkout / "test"), str((checkout / "test" / file).parent)]
     module = types.ModuleType(file.rpartition("/")[2][:-3])
     sys.modules[module.__name__] = module
     with _quiet():
         load(checkout / "test" / file, module)
+    for name in ("_get_examples", "_get_bad_examples"):  # of distributions
+        if name in vars(module):
+            setattr(module, name, _without_absent(getattr(module, name)))
     signal.signal(signal.SIGALRM, _out_of_time)
     results = Results()
     for name, cls in list(vars(module).items()):
@@ -119,10 +122,17 @@ def run_file(checkout: Path, file: str, library: str, pattern: str) -> dict[str,
                     warnings.simplefilter("always")
                     unittest.TestSuite([test]).run(results)
     absent = {k: v._reason for k, v in vars(module).items() if isinstance(v, Absent)}
+    for statement in vars(module).get("failed_statements", ()):
+        results.rows[f"{statement}.*"] = ("failed", statement)
     for name, reason in absent.items():
         if name.startswith("Test") and "No module named" not in reason:
             results.rows[f"{name}.*"] = ("failed", f"the class was not defined: {reason}")
     return results.rows
+
+
+def _without_absent(examples: Any) -> Any:
+    """Examples of distributions that there are."""
+    return lambda: [e for e in examples() if not isinstance(e.Dist, Absent)]
 
 
 def _forget_hooks(library: Any) -> None:

@@ -12,12 +12,12 @@ from numgrad.errors import NumgradError
 
 LONG = 400
 """Instructions of a function from which on LLVM translates it as it stands, if the text is long:
-half the time to compile, up to a fifth more to run."""
+half the time to compile, a fifth to a half more to run."""
+STRAIGHT = 200
+"""The same for each of its loops, in which a processor spends more time than LLVM."""
 LONG_BLOCK, BLOCK = 1000, 32
 """Instructions of a block of such a function from which on it becomes blocks of so many: LLVM's
 allocation of registers takes long where a block has thousands, whose order it is free to change."""
-MOST_SCOPES = 64
-"""Arrays up to which LLVM is told that they lie apart: each access names all others."""
 
 
 _NAMES = re.compile(r"%[\w.]+")
@@ -138,10 +138,11 @@ class FunctionWriter:
         self._made: list[tuple[str, int]] = []
         self._labels = 0
         self._domain: str | None = None
-        self._scopes: dict[int, str] = {}
+        self._scopes: list[tuple[str, str]] = []
         self._accesses: dict[int, str] = {}
         self.notes: list[Note] | None = None
         self.failed = self.statement = ""
+        self.loops = 0
         self.fails = self.lacks = False
 
     @property
@@ -262,6 +263,7 @@ class FunctionWriter:
     @contextmanager
     def repeated(self, head: str) -> Iterator[None]:
         """Blocks of a loop, which begins with ``head``."""
+        self.loops += 1
         before: list[str] = []
         self._lines.append(before)
         self.start(head)
@@ -318,24 +320,33 @@ class FunctionWriter:
         return metadata
 
     def _access(self, number: int, count: int) -> str:
-        if count > MOST_SCOPES or number >= count:
+        """Scopes of the bits of an array's number, a domain for each bit, and one that names it.
+
+        LLVM takes two accesses for apart if in some domain all scopes of one are among those that
+        the other does not alias: numbers that differ do in a bit, so few scopes tell many apart.
+        """
+        if number >= count:
             return ""
-        module = self.module
+        module, others = self.module, []
         if self._domain is None:
             self._domain = module.node(f'distinct !{{!"{self.name}"}}')
-        for k in range(count):
-            if k not in self._scopes:
-                self._scopes[k] = module.node(f'distinct !{{!"numgrad array {k}", {self._domain}}}')
-        own = module.node(f"!{{{self._scopes[number]}}}")
-        others = ", ".join(self._scopes[k] for k in range(count) if k != number)
-        text = f", !alias.scope {own}"
-        return f"{text}, !noalias {module.node(f'!{{{others}}}')}" if others else text
+        own = [module.node(f'distinct !{{!"numgrad array {number}", {self._domain}}}')]
+        for bit in range((count - 1).bit_length()):
+            if bit == len(self._scopes):
+                domain = module.node(f'distinct !{{!"{self.name}, bit {bit}"}}')
+                zero, one = (f'distinct !{{!"{x}", {domain}}}' for x in "01")
+                self._scopes.append((module.node(zero), module.node(one)))
+            is_one = number >> bit & 1
+            own.append(self._scopes[bit][is_one])
+            others.append(self._scopes[bit][1 - is_one])
+        own, others = (module.node(f"!{{{', '.join(listed)}}}") for listed in (own, others))
+        return f", !alias.scope {own}" + (f", !noalias {others}" if count > 1 else "")
 
     def text(self, result: str, linkage: str = "private ") -> str:
         """The function."""
         given = ", ".join(f"{kind} {name}" for kind, name in self.parameters)
         flags, body = self.flags, self.lines
-        if self.module.very_long and len(body) > LONG:
+        if self.module.very_long and len(body) > max(LONG, STRAIGHT * self.loops):
             flags, body = "noinline optnone ", _in_short_blocks(body)
         head = f"define {linkage}{result} @{self.name}({given}) #0 {flags}{{\nentry:"
         if not self.ended:

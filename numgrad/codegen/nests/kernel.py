@@ -223,7 +223,7 @@ class KernelWriter(TaskWriter):
             nests.append(nest)
             nest.function = known.setdefault(self._form(nest), nest.number)
             if nest.function == nest.number:
-                functions += [*nest.lines, "", ""]
+                functions += [*nest.functions, "", ""]
             works.append(self._call(nest, buffers))
         return functions, nests, works, buffers
 

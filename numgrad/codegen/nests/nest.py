@@ -26,6 +26,7 @@ from numgrad.codegen.dtypes import numpy_name
 from numgrad.codegen.nests.block_products import BlockProducts
 from numgrad.codegen.nests.lanes import TILE
 from numgrad.codegen.nests.loop_tree import Item, Loop
+from numgrad.codegen.nests.parts import in_parts
 from numgrad.codegen.nests.polynomial import Length, add, constant, multiply, value_of
 from numgrad.codegen.nests.statements import Statement, expensive
 from numgrad.codegen.nests.terms import FUSED, ONE, REDUCE, SCAN, SCATTER, count
@@ -51,6 +52,8 @@ class Nest:
 
     Attributes
     ----------
+    functions
+        The lines of that, or of it in parts: Note [Parts of nests].
     function
         The number of the first nest of the kernel whose function is alike.
     """
@@ -58,6 +61,7 @@ class Nest:
     number: int
     loop: Loop
     lines: list[str]
+    functions: list[str]
     arguments: list[str]
     scalars: list[Statement]
     rows: list[Statement]
@@ -105,8 +109,9 @@ class NestWriter(BlockProducts):
         head += allocations
         total = len(self.scopes)
         lines = [line.replace("@SCOPES@", str(total)) for line in (*head, *body)]
+        functions = in_parts(lines, f"nest_{self.number}")
         return Nest(
-            self.number, self.top, lines, list(self.arguments), scalars, rows,
+            self.number, self.top, lines, functions, list(self.arguments), scalars, rows,
             self.work_ps, _elements(self.top.items),
             any(s.scanned == self.top.loop for s in self.statements),
         )  # fmt: skip

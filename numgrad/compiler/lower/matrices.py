@@ -43,9 +43,9 @@ from numgrad.compiler.lower.lowering import Arithmetic, lowering
 from numgrad.kernels.products.blocks import SLACK
 from numgrad.kernels.products.gemm import MULTIPLY_NS, external
 
-SMALL_PRODUCT = 2
-"""Two of the rows, columns and terms of a sum, up to which a matrix product is written as loops; so
-are products of which one is 1."""
+SMALL_PRODUCT, SMALL_FIXED = 2, 4
+"""Two of the rows, columns and terms of a sum, up to which a matrix product is written as loops;
+the same where these are known. So are products of which one is 1."""
 SMALL_KNOWN = 8
 """One of the three, up to which products are that are made of numbers in registers: in steps of
 loops, and of matrices whose lengths are known."""
@@ -108,7 +108,8 @@ def multiplied(terms: Terms, node: TracedNode, a: Term, b: Term) -> Term | None:
     elif batches:
         small = most <= SMALL_MATRICES or narrow
     else:
-        small = least <= 1 or middle <= SMALL_PRODUCT
+        known = sum(value_of(n) is not None for n in lengths) > 1
+        small = least <= 1 or middle <= (SMALL_FIXED if known else SMALL_PRODUCT)
     if dtype.kind == "f" and not small:
         out = _in_memory(terms, a, b)
     if out is None:

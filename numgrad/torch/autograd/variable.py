@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from numgrad.autograd.engine import backward as base
 from numgrad.autograd.graph import queue_callback
 from numgrad.torch.wrapping import Tensor, face_function
 
-backward = face_function(base.backward)
-grad = face_function(base.grad)
+_backward, _grad = face_function(base.backward), face_function(base.grad)
+
+
+def _listed(values: Any) -> Any:
+    """Several Tensors as a list, also where an iterator gives them."""
+    return list(values) if isinstance(values, Iterator) else values
+
+
+def backward(tensors: Any, *args: Any, inputs: Any = None, **kwargs: Any) -> None:
+    """Add the gradients of Tensors to ``grad`` of leaves: ``numgrad.autograd.backward``."""
+    _backward(_listed(tensors), *args, inputs=_listed(inputs), **kwargs)
+
+
+def grad(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    """The gradients of outputs by inputs: ``numgrad.autograd.grad``."""
+    return _grad(_listed(outputs), _listed(inputs), *args, **kwargs)
 
 
 def is_inference(input: Tensor) -> bool:

@@ -8,8 +8,9 @@ from typing import Any
 
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.core.namespaces import absent as _absent
+from numgrad.errors import NumgradValueError
 from numgrad.nn import functional as _base
-from numgrad.torch.nn.layers import legacy_reduction
+from numgrad.torch.nn.layers import as_runtime_error, legacy_reduction
 from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap, wrapped
 
 _OURS = (Tensor, Parameter)
@@ -26,7 +27,11 @@ def of_functional(function: Callable[..., Any]) -> Callable[..., Any]:
             if any(params.get(name) is not None for name in _LEGACY[:2]):
                 params["reduction"] = legacy_reduction(params)
             params = {k: unwrap(v) for k, v in params.items() if k not in _LEGACY}
-        result = function(*given, **params)
+        try:
+            result = function(*given, **params)
+        except NumgradValueError as error:
+            as_runtime_error(error)
+            raise
         if type(result) is not Base:
             return wrap(result)
         for a, b in zip(args, given, strict=True):
@@ -34,6 +39,7 @@ def of_functional(function: Callable[..., Any]) -> Callable[..., Any]:
                 return a
         return wrapped(result)
 
+    called.__module__ = __name__
     return called
 
 

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 from numgrad import nn
 from numgrad.autograd.variable import Tensor as Base
+from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.nn.lazy import LazyModule, UninitializedParameter as BaseUninitialized
 from numgrad.nn.module.members import KINDS
 from numgrad.torch import dtypes
@@ -168,7 +169,21 @@ class Layer(Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute as numgrad's layer does."""
-        return wrap(self._layer.forward(view(self), *map(unwrap, args), **unwrap(kwargs)))
+        try:
+            return wrap(self._layer.forward(view(self), *map(unwrap, args), **unwrap(kwargs)))
+        except NumgradValueError as error:
+            as_runtime_error(error)
+            raise
+
+
+class ArgumentError(NumgradValueError, NumgradRuntimeError):
+    """An argument does not fit: PyTorch raises RuntimeError where numgrad raises ValueError."""
+
+
+def as_runtime_error(error: NumgradValueError) -> None:
+    """Let an error about arguments be one of PyTorch's class, too."""
+    if type(error) is NumgradValueError:
+        error.__class__ = ArgumentError
 
 
 def legacy_reduction(options: dict[str, Any]) -> str:
@@ -195,7 +210,7 @@ def _made(cls: type, name: str) -> classmethod:
 
 
 def _view_class(name: str, cls: type) -> type:
-    return type(f"View{name}", (View, cls), {"__slots__": ()})
+    return type(name, (View, cls), {"__slots__": ()})  # errors name the class
 
 
 def layer_class(name: str, cls: type[nn.Module], bases: tuple[type, ...]) -> type[Layer]:

@@ -28,6 +28,27 @@ def _nested(x: Any) -> Any:
     return ng.scan(outer, x, None, 4)
 
 
+def _two_moments(reverse: bool) -> Any:
+    """A gradient whose rows are those of another part of the carry, a step earlier."""
+
+    def function(x: Any) -> Any:
+        def step(c: Any, a: Any) -> Any:
+            return (c[1], np.sin(c[1]) * np.cos(c[0]) * a), None
+
+        (_, b), _ = ng.scan(step, (x, x * 2), X, reverse=reverse)
+        return np.sum(b)
+
+    return ng.value_and_grad(function)
+
+
+def _sorted_rows(x: Any) -> Any:
+    def step(c: Any, a: Any) -> Any:
+        new = ng.scan(lambda d, _: (np.sin(d) + a, None), np.sort(c), None, 2)[0]
+        return new, new * a
+
+    return ng.scan(step, x, X, reverse=True)
+
+
 def _grown(x: Any) -> Any:
     return ng.while_loop(lambda c: np.sum(c) < 10.0, lambda c: c * 1.5, x)
 
@@ -54,6 +75,9 @@ LOOPS: dict[str, tuple[Any, tuple[Any, ...]]] = {
         ng.value_and_grad(lambda x, s: np.sum(ng.scan(_tanh, x, s)[0] ** 2), argnums=(0, 1)),
         (X[0], X),
     ),
+    "two moments": (_two_moments(False), (X[0],)),
+    "two moments backwards": (_two_moments(True), (X[0],)),
+    "steps that are no kernels backwards": (_sorted_rows, (X[0],)),
     "fori": (lambda x, n: ng.fori_loop(0, n, lambda i, c: c + np.sin(c) * i, x), (X[0], 5)),
     "while": (_grown, (np.abs(X[0]),)),
     "while, no step": (_grown, (X[0] + 100.0,)),
