@@ -28,7 +28,7 @@ from numgrad.autograd.row_sparse_tensor import as_tensor
 from numgrad.autograd.variable import Tensor, gradient_of, set_gradient
 from numgrad.autograd.versions import mark_written
 from numgrad.codegen.locks import GRADIENTS
-from numgrad.codegen.memory import owns
+from numgrad.codegen.memory import Lease
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.plan import CONSUMES
@@ -263,7 +263,7 @@ def _add_to(tensor: Tensor, g: Any, owned: bool) -> None:
         else:
             present._array = total
         return
-    if not owned or (g.base is not None and not owns(g)):
+    if not owned or (g.base is not None and type(g.base) is not Lease):
         g = g.copy()
     dtype = tensor._array.dtype
     if g.dtype is not dtype and g.dtype != dtype:
