@@ -75,9 +75,10 @@ _namespace(
     globals(),
     _HOMES,
     late={
-        "numgrad.torch": "__future__ autograd cuda fft func linalg masked multiprocessing nn "
-        "optim random serialization signal special utils",
+        "numgrad.torch": "__future__ autograd cuda distributions fft func linalg masked "
+        "multiprocessing nn optim random serialization signal special utils",
         "numgrad.torch.autograd.variable": "is_inference",
+        "numgrad.torch.compilation": "compile",
         "numgrad.torch.func": "vmap",
         "numgrad.torch.serialization": "load save",
     },

@@ -17,6 +17,7 @@ from numgrad.config import set_num_threads as set_num_threads
 from numgrad.torch import __future__ as __future__
 from numgrad.torch import autograd as autograd
 from numgrad.torch import cuda as cuda
+from numgrad.torch import distributions as distributions
 from numgrad.torch import fft as fft
 from numgrad.torch import func as func
 from numgrad.torch import linalg as linalg
@@ -30,6 +31,7 @@ from numgrad.torch import signal as signal
 from numgrad.torch import special as special
 from numgrad.torch import utils as utils
 from numgrad.torch.autograd.variable import is_inference as is_inference
+from numgrad.torch.compilation import compile as compile
 from numgrad.torch.creation import arange as arange
 from numgrad.torch.creation import as_tensor as as_tensor
 from numgrad.torch.creation import asarray as asarray

@@ -520,7 +520,11 @@ class TensorMembers:
         """A Tensor of a shape in the dtype of this one."""
         return creation.empty(*size, dtype=dtype or self.dtype, **options)
 
-    new = new_empty
+    def new(self, *args: Any, **options: Any) -> Any:
+        """A Tensor of a shape, or of data in a list, in the dtype of this one."""
+        if len(args) == 1 and isinstance(args[0], list):
+            return creation.tensor(args[0], dtype=self.dtype)
+        return self.new_empty(*args, **options)
 
     def where(self, condition: Any, other: Any) -> Any:
         """Elements where a condition holds, and of another where it does not."""

@@ -258,7 +258,7 @@ def multinomial(
 def poisson(input: Any, generator: Any = None) -> Tensor:
     """Return Poisson numbers of the rates that elements say."""
     x = input._tensor
-    return finished(source_of(generator).poisson(x._array).astype(x.dtype))
+    return finished(np.asarray(source_of(generator).poisson(x._array)).astype(x.dtype))
 
 
 def _filling(name: str, draw: Callable[..., Any], **defaults: Any) -> Callable[..., Tensor]:

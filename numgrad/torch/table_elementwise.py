@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 import numgrad as ng
+from numgrad.autograd.variable import Tensor as Base
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError
-from numgrad.torch.calls import table
-from numgrad.torch.dtypes import get_default_dtype
+from numgrad.torch.calls import cast, table
+from numgrad.torch.dtypes import common_dtype, get_default_dtype
 
 
 def kind_of(x: Any) -> str:
@@ -69,7 +70,11 @@ def _sgn(x: Any) -> Any:
 
 
 def _where(condition: Any, x: Any, y: Any) -> Any:
-    return tuple(ng.nonzero(condition)) if x is None else ng.where(condition, x, y)
+    if x is None:
+        return tuple(ng.nonzero(condition))
+    d = common_dtype((x, y))
+    x, y = (cast(v, d) if isinstance(v, Base) else np.asarray(v, d) for v in (x, y))
+    return ng.where(condition, x, y)
 
 
 TABLE = """
@@ -155,7 +160,7 @@ frexp(input) -> mantissa exponent: ng.frexp(input)
 [same 2 function]
 complex(real, imag): OPS["from_parts"](real, imag)
 polar(abs, angle): OPS["from_parts"](abs * ng.cos(angle), abs * ng.sin(angle))
-[number 1:3 function]
+[same 1 function]
 where(condition, input=None, other=None): _where(condition, input, other)
 [number 0:0]
 aliases arccos=acos arcsin=asin arctan=atan arccosh=acosh arcsinh=asinh arctanh=atanh

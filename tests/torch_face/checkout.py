@@ -90,7 +90,7 @@ def load(path: Path, module: types.ModuleType, before: dict[str, Any] | None = N
     namespace = module.__dict__
     given = before or {}
     namespace.update(given, __file__=str(path))
-    for node in ast.parse(path.read_text()).body:
+    for node in _statements(path):
         if isinstance(node, ast.If) and "__main__" in ast.unparse(node.test):
             continue
         if isinstance(node, ast.ClassDef):
@@ -123,6 +123,20 @@ def _one_by_one(node: ast.ImportFrom, namespace: dict[str, Any]) -> list[str]:
         except Exception:
             lacking.append(name.asname or name.name)
     return lacking
+
+
+def _statements(path: Path) -> list[ast.stmt]:
+    """Statements of a file; each name that is imported is a statement of its own."""
+    body: list[ast.stmt] = []
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ImportFrom):
+            body += [
+                ast.copy_location(ast.ImportFrom(node.module, [name], node.level), node)
+                for name in node.names
+            ]
+        else:
+            body.append(node)
+    return body
 
 
 def _guarded(node: ast.stmt) -> ast.stmt:

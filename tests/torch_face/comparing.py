@@ -95,7 +95,7 @@ def _difference(torch: Any, x: Any, y: Any, case: Any, options: Mapping[str, Any
     if isinstance(x, np.ndarray | np.generic) or isinstance(y, np.ndarray | np.generic):
         return _of_arrays(np.asarray(x), np.asarray(y), case, {**options, "exact_dtype": False})
     if isinstance(x, Number) and isinstance(y, Number) and not isinstance(x, bool):
-        return _of_arrays(np.asarray(x), np.asarray(y), case, {**options, "exact_dtype": False})
+        return _of_arrays(*_of_numbers(x, y), case, {**options, "exact_dtype": False})
     if isinstance(x, Mapping) and isinstance(y, Mapping):
         if set(x) != set(y):
             return f"keys {list(x)} are not {list(y)}"
@@ -108,11 +108,20 @@ def _difference(torch: Any, x: Any, y: Any, case: Any, options: Mapping[str, Any
     return "" if x == y else f"{x!r} is not {y!r}"
 
 
+def _of_numbers(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Python's numbers, compared as closely as float32."""
+    exact = isinstance(x, int) and isinstance(y, int)
+    dtypes = [None if exact else "F" if isinstance(v, complex) else "f" for v in (x, y)]
+    return np.asarray(x, dtypes[0]), np.asarray(y, dtypes[1])
+
+
 def _of_tensors(torch: Any, x: Any, y: Any, case: Any, options: Mapping[str, Any]) -> str:
     if x is None or y is None:
         return f"{x} is not {y}"
     if not (isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor)):
         options = {**options, "exact_dtype": False}
+    if isinstance(y, Number) and x.numel() == 1:
+        x = x.reshape(())
     x, y = (torch.as_tensor(v) if not isinstance(v, torch.Tensor) else v for v in (x, y))
     if options.get("exact_dtype", True) and x.dtype != y.dtype:
         return f"dtype {x.dtype} is not {y.dtype}"

@@ -15,6 +15,8 @@ import unittest
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
+from importlib import import_module
 from itertools import islice
 from typing import Any
 
@@ -118,6 +120,8 @@ def resolve(path: str) -> Any:
 
 def of_face(function: Any) -> Callable[..., Any]:
     """A function of the test library's or of PyTorch's, with the face in PyTorch's place."""
+    if isinstance(function, partial):
+        return partial(of_face(function.func), *function.args, **function.keywords)
     if isinstance(function, types.FunctionType):
         scope = dict(function.__globals__)
         if "torch" in scope:
@@ -318,7 +322,9 @@ def run(op: Any, dtype: Any, count: int, checks: tuple[str, ...]) -> dict[str, s
     found: dict[str, str] = {}
     differentiable = bool(op.supports_autograd and (dtype.is_floating_point or dtype.is_complex))
     differentiable = differentiable and dtype in op.supported_backward_dtypes("cpu")
-    differentiable = differentiable and any(check in checks for check in ("first", "second"))
+    differentiable = differentiable and any(
+        check in checks for check in ("first", "second", "forward")
+    )
     try:
         call = call_of(op)
     except (AttributeError, NotImplementedError, RecursionError) as error:
@@ -346,6 +352,8 @@ def run(op: Any, dtype: Any, count: int, checks: tuple[str, ...]) -> dict[str, s
         if differentiable and op.name not in RANDOM:
             _derivatives(found, where, op, sample, process, theirs, ours, args, kwargs,
                          ours_args, ours_kwargs, checks)  # fmt: skip
+            if "forward" in checks and op.supports_forward_ad:
+                _forward(found, where, op, call, args, kwargs, ours_args, ours_kwargs)
         with torch.no_grad():
             _writes(found, where, op, call, args, kwargs, ours_args, ours_kwargs, theirs, checks)
     return found
@@ -414,6 +422,44 @@ def _derivatives(
         _note(found, "second", where, error)
 
 
+def _dual(value: Any, library: Any, forward_ad: Any) -> Any:
+    """Arguments whose leaves that require grad have tangents."""
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        return type(value)([_dual(each, library, forward_ad) for each in value])
+    if isinstance(value, dict):
+        return {key: _dual(each, library, forward_ad) for key, each in value.items()}
+    if not isinstance(value, library.Tensor) or not value.requires_grad:
+        return value
+    (tangent,) = weights([value])
+    return forward_ad.make_dual(value.detach(), library.from_numpy(tangent))
+
+
+def _tangents(library: Any, call: Any, args: Any, kwargs: Any) -> list[Any]:
+    forward_ad = import_module(f"{library.__name__}.autograd.forward_ad")
+    with forward_ad.dual_level():
+        result = call(*_dual(args, library, forward_ad), **_dual(kwargs, library, forward_ad))
+        found = [y for y in leaves(result) if isinstance(y, library.Tensor)]
+        return [forward_ad.unpack_dual(y).tangent for y in found]
+
+
+def _forward(
+    found: dict[str, str], where: str, op: Any, call: Any, args: Any, kwargs: Any, ours_args: Any,
+    ours_kwargs: Any,
+) -> None:  # fmt: skip
+    import torch
+
+    try:
+        expected = _tangents(torch, op.op, args, kwargs)
+    except Exception:
+        return
+    try:
+        got = _tangents(face, call, ours_args, ours_kwargs)
+        pairs = [_zero(pair) for pair in zip(expected, got, strict=True)]
+        agree([a for a, _ in pairs], [b for _, b in pairs], "forward")
+    except Exception as error:
+        _note(found, "forward", where, error)
+
+
 def _writes(
     found: dict[str, str], where: str, op: Any, call: Any, args: Any, kwargs: Any, ours_args: Any,
     ours_kwargs: Any, theirs: Any, checks: tuple[str, ...],
@@ -440,7 +486,7 @@ def _writes(
             except Exception as error:
                 _note(found, "out", where, error)
     if "inplace" in checks and op.inplace_variant is not None:
-        name = op.inplace_variant.__name__
+        name = getattr(op.inplace_variant, "__name__", "<lambda>")
         try:
             target = args[0].detach().clone()
             op.inplace_variant(target, *args[1:], **kwargs)

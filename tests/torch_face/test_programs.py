@@ -34,14 +34,8 @@ def _functions(module):
     }
 
 
-LACKING = pytest.mark.xfail(reason="a namespace that is still to come", strict=True)
 IDIOMS = _functions(_module("idioms"))
 PROGRAMS = _module("__main__").programs()
-
-
-def _marked(names):
-    lacking = ("policy_gradient",)
-    return [pytest.param(n, marks=LACKING) if n in lacking else n for n in names]
 
 
 def test_there_are_36_idioms():
@@ -58,7 +52,7 @@ def _flat(value):
     return [value]
 
 
-@pytest.mark.parametrize("name", _marked(IDIOMS))
+@pytest.mark.parametrize("name", IDIOMS)
 @pytest.mark.filterwarnings("ignore")  # which PyTorch gives too
 def test_idiom(name):
     torch = pytest.importorskip("torch")
@@ -72,7 +66,7 @@ def test_idiom(name):
             assert a == b
 
 
-@pytest.mark.parametrize("name", _marked(PROGRAMS))
+@pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.filterwarnings("ignore")
 def test_program(name):
     torch = pytest.importorskip("torch")

@@ -1,0 +1,63 @@
+"""``torch.compile`` gives what the function gives, and says where it cannot compile."""
+
+import copy
+import warnings
+
+import pytest
+
+import numgrad.torch as torch
+from numgrad.torch import nn
+
+SCALE = 2.0
+
+
+def test_a_module_follows_its_parameters_and_its_mode():
+    net = nn.Sequential(nn.Linear(3, 2), nn.Dropout(0.5))
+    compiled, x = torch.compile(net), torch.ones(4, 3)
+    compiled(x).sum().backward()
+    assert net[0].weight.grad is not None
+    compiled.eval()
+    with torch.no_grad():
+        net[0].weight.mul_(2)
+    assert torch.allclose(compiled(x), net(x))
+    assert next(iter(compiled.state_dict())) == "_orig_mod.0.weight"
+    twin = copy.deepcopy(compiled)
+    with torch.no_grad():
+        twin._orig_mod[0].weight.add_(1)
+    assert torch.allclose(twin(x), twin._orig_mod(x))
+    assert torch.allclose(compiled(x), net(x))
+
+
+def test_a_global_number_may_change(monkeypatch):
+    @torch.compile
+    def scaled(x):
+        return {"y": x * SCALE}
+
+    assert scaled(torch.ones(2))["y"].tolist() == [2, 2]
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    assert scaled(torch.ones(2))["y"].tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("uses", ["values", "random numbers"])
+def test_what_cannot_be_traced_runs_as_it_is_with_one_warning(uses):
+    def function(x):
+        if uses == "values":
+            return x if x.sum() > 0 else -x
+        return x.abs() + 0 * torch.randn(2)
+
+    compiled = torch.compile(function)
+    with pytest.warns(UserWarning, match="function runs as it is"):
+        assert compiled(torch.ones(2)).tolist() == [1, 1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert compiled(-torch.ones(2)).tolist() == [1, 1]
+    with pytest.raises(RuntimeError, match="cannot be traced"):
+        torch.compile(function, fullgraph=True)(torch.ones(2))
+
+
+def test_options_are_of_numgrads_compiler():
+    for options in ({"backend": "cudagraphs"}, {"mode": "fast"}, {"options": {"trace": 1}}):
+        with pytest.raises(ValueError, match="compile: takes"):
+            torch.compile(abs, **options)
+    assert torch.compile(abs, backend="eager") is abs
+    assert torch.compile(abs, disable=True) is abs

@@ -1,0 +1,219 @@
+"""Distributions of the face, against SciPy, integrals and PyTorch."""
+
+import numpy as np
+import pytest
+import scipy.stats as stats
+from scipy.integrate import quad
+
+import numgrad.torch as torch
+from numgrad.torch import distributions as D
+
+X = torch.tensor([0.2, 0.7], dtype=torch.float64)
+SCIPY = {
+    "Normal": ((0.3, 1.5), stats.norm(0.3, 1.5)),
+    "LogNormal": ((0.3, 0.5), stats.lognorm(0.5, scale=np.exp(0.3))),
+    "Gamma": ((2.5, 1.5), stats.gamma(2.5, scale=1 / 1.5)),
+    "StudentT": ((5.0, 0.3, 1.5), stats.t(5.0, 0.3, 1.5)),
+    "Kumaraswamy": ((1.0, 2.5), stats.beta(1.0, 2.5)),
+    "Weibull": ((1.5, 2.5), stats.weibull_min(2.5, scale=1.5)),
+    "VonMises": ((0.3, 1.5), stats.vonmises(1.5, 0.3)),
+}
+
+
+@pytest.mark.parametrize("name", SCIPY)
+def test_density_and_moments_are_those_of_scipy(name):
+    args, truth = SCIPY[name]
+    d = getattr(D, name)(*[torch.tensor(a, dtype=torch.float64) for a in args])
+    np.testing.assert_allclose(d.log_prob(X).numpy(), truth.logpdf(X.numpy()), rtol=1e-10)
+    np.testing.assert_allclose(d.entropy().item(), truth.entropy(), rtol=1e-7)
+    if name != "VonMises":  # whose variance is the circular one
+        np.testing.assert_allclose(d.mean.item(), truth.mean(), rtol=1e-9)
+        np.testing.assert_allclose(d.variance.item(), truth.var(), rtol=1e-9)
+
+
+def test_divergence_is_the_integral_that_defines_it():
+    p, q = D.Gumbel(0.3, 1.2), D.Gumbel(-0.2, 0.8)
+
+    def integrand(x):
+        at = torch.tensor(x, dtype=torch.float64)
+        a, b = p.log_prob(at).item(), q.log_prob(at).item()
+        return np.exp(a) * (a - b)
+
+    assert D.kl_divergence(p, q).item() == pytest.approx(quad(integrand, -4, 20)[0], rel=1e-5)
+
+
+def test_a_nearer_class_has_its_own_divergence():
+    class Shifted(D.Normal):
+        pass
+
+    p = Shifted(0.0, 1.0)
+    assert D.kl_divergence(p, D.Normal(1.0, 1.0)).item() == 0.5
+    D.register_kl(Shifted, D.Normal)(lambda p, q: 7)
+    try:
+        assert D.kl_divergence(p, D.Normal(1.0, 1.0)) == 7
+    finally:
+        del D.kl.KL_REGISTRY[Shifted, D.Normal]
+    with pytest.raises(NotImplementedError, match="register_kl"):
+        D.kl_divergence(D.Poisson(1.0), D.Normal(0.0, 1.0))
+
+
+def test_parameters_and_values_are_checked():
+    with pytest.raises(ValueError, match="parameter scale"):
+        D.Normal(0.0, -1.0)
+    with pytest.raises(ValueError, match="within the support"):
+        D.Exponential(1.0).log_prob(torch.tensor(-1.0))
+    with pytest.raises(ValueError, match="but not both"):
+        D.Bernoulli()
+    with pytest.raises(ValueError, match="low < high"):
+        D.Uniform(1.0, 0.0)
+    assert D.Normal(0.0, -1.0, validate_args=False).scale.item() == -1
+    with pytest.raises(AttributeError, match=r"ng\.stats"):
+        _ = D.Wishart
+
+
+def test_policy_gradient_is_that_of_the_logarithm():
+    logits = torch.zeros(3, requires_grad=True)
+    d = D.Categorical(logits=logits)
+    d.log_prob(torch.tensor(1)).backward()
+    np.testing.assert_allclose(logits.grad.numpy(), [-1 / 3, 2 / 3, -1 / 3], rtol=1e-6)
+
+
+@pytest.mark.parametrize("parameters", [(0.4, 3.0), (2.0, 0.7)])
+def test_draws_have_implicit_gradients(parameters):
+    # d x / d a = - (d F / d a) / f at fixed probability: of SciPy's F, by differences
+    torch.manual_seed(0)
+    a, b = (torch.tensor(p, dtype=torch.float64, requires_grad=True) for p in parameters)
+    for family, cdf, density in (
+        (D.Beta(a, b), stats.beta.cdf, stats.beta.pdf),
+        (D.Gamma(a, b), lambda x, a, b: stats.gamma.cdf(x * b, a), lambda x, a, b: b
+         * stats.gamma.pdf(x * b, a)),
+    ):  # fmt: skip
+        x = family.rsample()
+        gradients = torch.autograd.grad(x, (a, b))
+        h, v = 1e-6, x.item()
+        p, q = parameters
+        slopes = (
+            (cdf(v, p + h, q) - cdf(v, p - h, q)) / (2 * h),
+            (cdf(v, p, q + h) - cdf(v, p, q - h)) / (2 * h),
+        )
+        for own, slope in zip(gradients, slopes, strict=True):
+            assert own.item() == pytest.approx(-slope / density(v, p, q), rel=1e-5)
+
+
+def test_dirichlet_draws_average_to_the_gradient_of_the_mean():
+    torch.manual_seed(1)
+    a = torch.tensor([0.6, 1.5, 0.4], dtype=torch.float64, requires_grad=True)
+    x = D.Dirichlet(a).rsample((2000,))
+    np.testing.assert_allclose(x.detach().sum(-1).numpy(), 1, rtol=1e-12)
+    own = torch.autograd.grad(x[:, 0].mean(), a)[0].numpy()
+    np.testing.assert_allclose(own, [1.9 / 6.25, -0.6 / 6.25, -0.6 / 6.25], atol=0.02)
+
+
+TRANSFORMS = {
+    "affine": D.AffineTransform(0.3, -2.0), "exp": D.ExpTransform(), "tanh": D.TanhTransform(),
+    "sigmoid": D.SigmoidTransform(), "softplus": D.SoftplusTransform(),
+    "composed": D.ComposeTransform([D.AffineTransform(0.1, 0.5), D.ExpTransform()]),
+    "sticks": D.StickBreakingTransform(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transform_goes_back_and_has_the_jacobian_of_differences(name):
+    t = TRANSFORMS[name]
+    x = torch.tensor([0.4, -0.3], dtype=torch.float64)
+    y, h = t(x), 1e-6
+    np.testing.assert_allclose(t.inv(y).numpy(), x.numpy(), rtol=1e-9)
+    steps = torch.eye(2, dtype=torch.float64) * h
+    jacobian = ((t(x + steps) - t(x - steps)) / (2 * h)).numpy()
+    log = t.log_abs_det_jacobian(x, y).numpy()
+    if name == "sticks":  # whose last component follows from the others
+        assert log == pytest.approx(np.linalg.slogdet(jacobian[:, :2])[1], rel=1e-7)
+    else:
+        np.testing.assert_allclose(log, np.log(np.abs(np.diag(jacobian))), rtol=1e-7)
+
+
+def test_transformed_and_mixed_densities_integrate_to_one():
+    base = D.TransformedDistribution(D.Normal(0.2, 0.5), [D.ExpTransform()])
+    mixture = D.MixtureSameFamily(
+        D.Categorical(torch.tensor([0.3, 0.7])),
+        D.Normal(torch.tensor([-1.0, 1.0]), torch.tensor([0.5, 0.8])),
+    )
+    for d, low in ((base, 1e-9), (mixture, -9)):
+        total = quad(lambda x, d=d: d.log_prob(torch.tensor(x)).exp().item(), low, 20)[0]
+        assert total == pytest.approx(1, abs=1e-5)
+    assert mixture.mean.item() == pytest.approx(0.4)
+
+
+CASES = {
+    "Normal": ([0.3, -1.0], [1.5, 0.4]), "LogNormal": ([0.3, -1.0], [1.5, 0.4]),
+    "HalfNormal": ([1.5, 0.4],), "Cauchy": ([0.3, -1.0], [1.5, 0.4]), "HalfCauchy": ([1.5, 0.4],),
+    "Laplace": ([0.3, -1.0], [1.5, 0.4]), "Uniform": ([-1.0, 0.2], [2.0, 0.9]),
+    "Exponential": ([1.5, 0.4],), "Gamma": ([0.3, 4.0], [1.5, 0.4]), "Chi2": ([1.5, 4.0],),
+    "Beta": ([0.3, 4.0], [1.5, 2.4]), "StudentT": ([2.5, 5.0], [0.3, 0.2], [1.0, 2.0]),
+    "Gumbel": ([0.3, -1.0], [1.5, 0.4]), "Weibull": ([0.3, 4.0], [1.5, 1.4]),
+    "Pareto": ([0.3, 4.0], [3.5, 2.4]), "Kumaraswamy": ([1.3, 4.0], [1.5, 2.4]),
+    "VonMises": ([0.3, -1.0], [1.5, 0.4]), "Bernoulli": ([0.3, 0.9],), "Binomial": (5, [0.3, 0.9]),
+    "NegativeBinomial": ([3.0, 4.0], [0.3, 0.9]), "Geometric": ([0.3, 0.9],),
+    "Poisson": ([0.3, 4.0],), "Categorical": ([[0.3, 0.7], [0.2, 0.8]],),
+    "OneHotCategorical": ([[0.3, 0.7], [0.2, 0.8]],),
+    "Multinomial": (4, [[0.3, 0.7], [0.2, 0.8]]), "Dirichlet": ([[0.3, 0.7, 2], [4.0, 0.2, 0.8]],),
+    "MultivariateNormal": ([0.3, -1.0], [[2.0, 0.3], [0.3, 1.0]]),
+    "LowRankMultivariateNormal": ([0.3, -1.0, 2], [[2.0], [0.3], [0.3]], [0.4, 1.0, 0.2]),
+}  # fmt: skip
+METHODS = ("log_prob", "cdf", "icdf", "mean", "mode", "variance", "entropy", "enumerate_support")
+DIFFERING = {
+    ("Uniform", "mode"),  # NaN with gradients there
+    ("Weibull", "mode"), ("Kumaraswamy", "mode"),  # NaN there where there is a mode
+    ("Gamma", "cdf"), ("Chi2", "cdf"), ("VonMises", "entropy"),  # not there
+}  # fmt: skip
+
+
+def _reversed(name, p):
+    """Parameters of another distribution of the family: those of the batch in reverse order."""
+    if isinstance(p, int) or name == "Uniform" or (p.ndim == 2 and "Multivariate" in name):
+        return p
+    return p.flip(0)
+
+
+def _evaluated(library, name, method, values):
+    parameters = [
+        p if isinstance(p, int) else library.tensor(p, dtype=library.float64, requires_grad=True)
+        for p in CASES[name]
+    ]
+    d = getattr(library.distributions, name)(*parameters)
+    try:
+        if method == "kl":
+            others = [_reversed(name, p) for p in parameters]
+            y = library.distributions.kl_divergence(d, type(d)(*others))
+        else:
+            y = getattr(d, method)
+            if method in ("log_prob", "cdf", "icdf"):
+                y = y(library.tensor(values))
+            elif callable(y):
+                y = y()
+    except NotImplementedError:
+        return None
+    leaves = [p for p in parameters if not isinstance(p, int)]
+    gradients = [None] * len(leaves)
+    if y.requires_grad:
+        gradients = library.autograd.grad(y.sum(), leaves, allow_unused=True)
+    return [y.detach().numpy(), *[np.zeros(()) if g is None else g.numpy() for g in gradients]]
+
+
+@pytest.mark.parametrize("method", [*METHODS, "kl"])
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_gradients_are_those_of_pytorch(name, method):
+    peer = pytest.importorskip("torch")
+    if (name, method) in DIFFERING:
+        pytest.skip("differs: see DIFFERING")
+    peer.manual_seed(1)
+    values = np.linspace(0.1, 0.9, 6).reshape(3, 2)
+    if method != "icdf":
+        parameters = [p if isinstance(p, int) else peer.tensor(p, dtype=peer.float64)
+                      for p in CASES[name]]  # fmt: skip
+        values = getattr(peer.distributions, name)(*parameters).sample((3,)).numpy()
+    own, other = (_evaluated(library, name, method, values) for library in (torch, peer))
+    if other is None or (own is None and method == "kl"):
+        return
+    for a, b in zip(own, other, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-8)
