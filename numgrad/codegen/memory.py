@@ -160,7 +160,7 @@ def load_pool() -> BlockPool:
 
 
 def _watch(addresses: dict[str, int]) -> None:
-    """Bound the pool by ``config.pool_bytes``, and sweep it from now on."""
+    """Bound the pool by ``config.pool_bytes``."""
     global _pool
     whole, place, call = ctypes.c_int64, ctypes.c_void_p, ctypes.PYFUNCTYPE
     counts = call(place)(addresses["block_counts"])()
@@ -177,7 +177,6 @@ def _watch(addresses: dict[str, int]) -> None:
 
     bound()
     config.on_pool_bytes.append(bound)
-    gc.callbacks.append(_sweep)
 
 
 on_load.append(_watch)
@@ -192,6 +191,9 @@ def _sweep(phase: str, _: dict[str, int]) -> None:
             _swept = now
             _pool.trim(_pool.counts[2], 0)
             _pool.counts[2] += 1
+
+
+gc.callbacks.append(_sweep)
 
 
 @contextmanager

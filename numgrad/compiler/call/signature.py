@@ -30,6 +30,7 @@ from numgrad.compiler.graph.graph import Value
 from numgrad.compiler.graph.sizes import Size, Sizes
 from numgrad.core.arguments import signature_of
 from numgrad.core.tree import Nesting, flatten, paths, unflatten
+from numgrad.core.wrappers import FunctionWrapper
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.tensors.eager import check_array_kind
 
@@ -193,7 +194,8 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
     inner: Any = function.method if isinstance(function, WeakMethod) else function
     while True:
         module = getattr(inner, "__globals__", {}).get("__name__", "")
-        if not (module.startswith("numgrad.") and hasattr(inner, "__wrapped__")):
+        ours = module.startswith("numgrad.") or isinstance(inner, FunctionWrapper)
+        if not (ours and hasattr(inner, "__wrapped__")):
             break
         inner = inner.__wrapped__
     try:

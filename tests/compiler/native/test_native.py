@@ -350,3 +350,8 @@ def test_declarations_are_c(compiler: list[str], tmp_path: Any) -> None:
     path.write_text("\n".join(lines) + "\n")
     options = ["-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
     subprocess.run([*compiler, *options, str(path)], check=True, capture_output=True)
+
+
+def test_arguments_have_the_names_of_the_function_that_is_differentiated():
+    fast = ng.jit(ng.value_and_grad(lambda weights, *, rate: np.sum(weights**2) * rate))
+    assert [a.name for a in fast.native(np.ones(3), rate=2.0).inputs] == ["weights", "rate"]
