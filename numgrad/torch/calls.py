@@ -14,7 +14,8 @@ their positions (``number 2``: the first two; ``float 1:3``: the second and thir
 ``same``
     not at all: these are just what has to be Tensors.
 
-and what else there is: ``inplace``, a form ``name_`` that writes into the first operand;
+and what else there is: ``inplace``, a form ``name_`` that writes into the first operand, with
+``restrides`` one that sees its memory otherwise;
 ``function`` and ``method``, that it is only the one or the other; ``sizes=1``, that from the second
 parameter on integers may be written without parentheses. A row with ``-> values indices`` before
 the colon has a named tuple. In a section with ``direct`` stand names of rows and operations that
@@ -405,7 +406,15 @@ def inplace_of(row: TableRow) -> Callable[..., Any]:
             if given is not None and len(given) == len(row.op.inputs):
                 write_operation(row.op, names, target, given[1:], {})
                 return self
-        store(row, target, row.base((self, *args), params))
+        result = row.base((self, *args), params)
+        if "restrides" in row.flags:  # the same memory, seen otherwise
+            if state.grad_enabled and target.requires_grad and target.is_leaf:
+                raise NumgradRuntimeError(
+                    f"{names}: a leaf that requires grad cannot become a view; use {row.name}"
+                )
+            self._tensor = result
+            return self
+        store(row, target, result)
         return self
 
     method.__name__ = method.__qualname__ = names

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from numgrad import func as base
+from numgrad.errors import NumgradNotImplementedError
 from numgrad.torch.autograd.functional import transform
 from numgrad.torch.nn.module import Module, functional_call, stack_module_state
 from numgrad.torch.wrapping import face_function, unwrap, user_function, wrap
@@ -86,7 +87,15 @@ def vmap(
     func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:  # fmt: skip
-    """A function of examples as one of batches."""
+    """A function of examples as one of batches.
+
+    Random numbers are drawn anew for each example; ``randomness="same"`` is refused.
+    """
+    if randomness == "same":
+        raise NumgradNotImplementedError(
+            "vmap: random numbers are drawn for each example; for the same ones draw them before, "
+            "and let the function close over them"
+        )
     return face_function(base.vmap(user_function(func), in_dims, out_dims))
 
 

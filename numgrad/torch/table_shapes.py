@@ -391,11 +391,12 @@ expand_as(input, other): _expand(input, other.shape)
 view_as(input, other): _view(input, other.shape, None)
 reshape_as(input, other): ng.reshape(input, other.shape)
 sum_to_size(input, *size): _sum_to(input, tuple(_listed(size)))
-[same 1 inplace]
+[same 1 inplace restrides]
 squeeze(input, dim=None): _squeeze(input, dim)
 unsqueeze(input, dim): ng.expand_dims(input, dim)
 transpose(input, dim0, dim1): _transpose(input, dim0, dim1)
 t(input): _t(input)
+[same 1 inplace]
 tril(input, diagonal=0): ng.tril(input, diagonal)
 triu(input, diagonal=0): ng.triu(input, diagonal)
 scatter(input, dim, index, src=None, *, value=None, reduce=None): _scatter(

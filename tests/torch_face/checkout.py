@@ -230,6 +230,8 @@ def install(library: Any, folder: Path, given: dict[str, dict[str, Any]]) -> Non
     else:
         importlib.import_module("numgrad.torch.substitution").install()
         sys.meta_path.append(finder)
+        # not PyTorch's own package of that name
+        sys.modules["functorch"] = finder.create_module(ModuleSpec("functorch", finder))
 
 
 class _Only(MetaPathFinder):

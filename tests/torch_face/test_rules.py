@@ -154,6 +154,18 @@ def test_in_place_and_out():
     assert x._version == before + 1
 
 
+def test_axes_change_in_place_without_a_write():
+    x = torch.arange(4.0).view(2, 2)
+    other = x[:]
+    assert x.t_() is x
+    assert x.tolist() == [[0.0, 2.0], [1.0, 3.0]]
+    assert other.tolist() == [[0.0, 1.0], [2.0, 3.0]]
+    assert x.unsqueeze_(0).shape == (1, 2, 2)
+    assert x.squeeze_().shape == (2, 2)
+    with pytest.raises(RuntimeError, match="leaf"):
+        torch.ones(2, 2, requires_grad=True).t_()
+
+
 def test_indices():
     values = np.arange(24.0).reshape(2, 3, 4)
     x = torch.tensor(values)

@@ -197,7 +197,7 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
         ours = module.startswith("numgrad.") or isinstance(inner, FunctionWrapper)
         if not (ours and hasattr(inner, "__wrapped__")):
             break
-        inner = inner.__wrapped__
+        inner = vars(inner)["__wrapped__"]
     try:
         result = signature_of(inner, follow_wrapped=False)
     except (TypeError, ValueError):  # a builtin without a signature
