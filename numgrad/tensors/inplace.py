@@ -228,7 +228,7 @@ def inplace(op: Op, name: str, target: Tensor, args: tuple, params: dict[str, An
         operands = (target, *args, *op.rest((target, *args)))
         if len(operands) == len(op.inputs) and _written_by_kernel(op, name, operands):
             return target
-    twin = _as_before(target)
+    twin = as_before(target)
     before = partial(_before_write, target, twin)
     result = op(twin, *map(before, args), **{k: before(value) for k, value in params.items()})
     _check_result(name, target, result)
@@ -272,7 +272,7 @@ def _check_result(name: str, target: Tensor, result: Any) -> None:
         )
 
 
-def _as_before(tensor: Tensor) -> Tensor:
+def as_before(tensor: Tensor) -> Tensor:
     """A copy that an operation reads and saves in place of a tensor that is about to change."""
     if state.grad_enabled and is_recorded_leaf(tensor):
         return OPS["copy"](tensor)  # the gradient is to reach the leaf itself
@@ -297,7 +297,7 @@ def _before_write(target: Tensor, twin: Tensor, value: Any) -> Any:
         or _may_share(value._array, target._array)
     ):
         refresh(value)
-        return _as_before(value)
+        return as_before(value)
     return value
 
 
@@ -347,7 +347,7 @@ def _kept(operand: Any, target: Tensor) -> Any:
     shares = isinstance(array, np.ndarray) and np.may_share_memory(array, target._array)
     if operand is not target and not shares:
         return keep(operand)
-    return _as_before(operand) if isinstance(operand, Tensor) else array.copy()
+    return as_before(operand) if isinstance(operand, Tensor) else array.copy()
 
 
 def _apart(a: Any, array: np.ndarray) -> Any:

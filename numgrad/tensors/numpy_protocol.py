@@ -108,8 +108,8 @@ def _without_operation(name: str, function: Callable[..., Any], args: Any, kwarg
             return result
     if kwargs.get("out") is not None:
         raise NumgradTypeError(
-            f"{name}: an argument requires grad, and out= (of a += t, a) is an ndarray, which "
-            "carries no gradient; make it by ng.zeros or ng.tensor, leave out= away, write "
+            f"{name}: an argument requires grad, and out= is an ndarray, which carries no gradient "
+            "(of a += t it is a); make it by ng.zeros or ng.tensor, leave out= away, write "
             "a = a + t, or detach() the argument"
         )
     hint = import_module("numgrad.tensors.hints").hint  # for errors only

@@ -38,7 +38,8 @@ from numgrad.codegen.cpython import hot_paths
 from numgrad.core.axis import AxisOp
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.tensors.inplace import as_before
 from numgrad.tensors.inplace import inplace as write_operation
 from numgrad.tensors.recorder import CallRecorder, MachineEntry, takes
 from numgrad.torch import dtypes
@@ -97,7 +98,10 @@ class TableRow:
                 given[self.sizes :] = [tuple(given[self.sizes :])]
         if self.operands:
             self.promote(given, options)
-        return self.function(*given, **options)
+        try:
+            return self.function(*given, **options)
+        except (NumgradValueError, NumgradTypeError) as error:  # what operands do not go together
+            raise NumgradRuntimeError(str(error)) from error
 
     def spelled(self, name: str) -> str:
         """The name of a parameter, which may be written as NumPy calls it."""
@@ -406,7 +410,10 @@ def inplace_of(row: TableRow) -> Callable[..., Any]:
             if given is not None and len(given) == len(row.op.inputs):
                 write_operation(row.op, names, target, given[1:], {})
                 return self
-        result = row.base((self, *args), params)
+        before = self
+        if "restrides" not in row.flags and state.grad_enabled and target.requires_grad:
+            before = wrap(as_before(target))  # what is saved of it is what it was
+        result = row.base((before, *[before if a is self else a for a in args]), params)
         if "restrides" in row.flags:  # the same memory, seen otherwise
             if state.grad_enabled and target.requires_grad and target.is_leaf:
                 raise NumgradRuntimeError(

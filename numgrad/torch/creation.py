@@ -341,7 +341,7 @@ def triu_indices(
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     """Return the powers of a vector, columns."""
-    return wrapped(ng.vander(x._tensor, N, increasing))
+    return wrapped(ng.vander(x._tensor, N, increasing).astype(x._tensor.dtype))
 
 
 def broadcast_shapes(*shapes: Any) -> Any:

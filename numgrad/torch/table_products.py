@@ -19,6 +19,10 @@ def _ranks(name: str, *pairs: tuple[Any, int]) -> None:
 
 def _matmul(name: str, a: Any, b: Any, ranks: tuple[int, int]) -> Any:
     _ranks(name, (a, ranks[0]), (b, ranks[1]))
+    return _product(name, a, b)
+
+
+def _product(name: str, a: Any, b: Any) -> Any:
     if a.dtype != b.dtype:
         raise NumgradRuntimeError(
             f"{name}: expected both tensors to have the same dtype, but got {a.dtype} and {b.dtype}"
@@ -81,7 +85,7 @@ def _without_ellipsis(equation: str, operands: Any) -> str:
 
 TABLE = """
 [same 2]
-matmul(input, other): matmul == OPS["matmul"](input, other)
+matmul(input, other): matmul == _product("matmul", input, other)
 mm(input, mat2): _matmul("mm", input, mat2, (2, 2))
 bmm(input, mat2): _matmul("bmm", input, mat2, (3, 3))
 mv(input, vec): _matmul("mv", input, vec, (2, 1))

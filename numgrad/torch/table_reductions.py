@@ -228,7 +228,8 @@ def _histc(x: Any, bins: int, low: float, high: float) -> Any:
 
 
 def _cov(x: Any, correction: int, fweights: Any, aweights: Any) -> Any:
-    return ng.cov(x, ddof=correction, fweights=fweights, aweights=aweights)
+    of = ng.cov(x, ddof=correction, fweights=fweights, aweights=aweights)
+    return of.astype(x.dtype) if x.dtype.kind in "fc" else of
 
 
 def _search(sequence: Any, values: Any, out_int32: bool, right: bool, side: Any) -> Any:
@@ -362,7 +363,7 @@ bincount(input, weights=None, minlength=0): ng.bincount(input, weights, minlengt
 histc(input, bins=100, min=0, max=0): _histc(input, bins, min, max)
 cov(input, *, correction=1, fweights=None, aweights=None): _cov(
     input, correction, fweights, aweights)
-corrcoef(input): ng.corrcoef(input)
+corrcoef(input): ng.corrcoef(input).astype(input.dtype)
 diff(input, n=1, dim=-1, prepend=None, append=None): _diff(input, n, dim, prepend, append)
 [same 1 inplace]
 cumsum(input, dim, *, dtype=None): _running(ng.cumsum, input, dim, dtype)

@@ -264,3 +264,37 @@ def test_complex_numbers_become_real_with_a_warning():
         warnings.simplefilter("always")
         assert x.to(torch.float32).tolist() == [1.0]
     assert told
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda y: y.clamp_(-0.5, 0.5),
+        lambda y: torch.clamp_(y, -0.5, 0.5),
+        lambda y: y.clamp_(min=-0.5).clamp_(max=0.5),
+        lambda y: y[:].clamp_(-0.5, 0.5),
+    ],
+)
+def test_what_is_written_in_place_is_differentiated_as_it_was(write):
+    w = torch.tensor([-0.7, 0.2, 0.9], requires_grad=True)
+    write(w * 1).sum().backward()
+    np.testing.assert_array_equal(w.grad.numpy(), [0.0, 1.0, 0.0])
+
+
+def test_operands_that_do_not_go_together_raise_a_runtime_error():
+    for call in (
+        lambda: torch.ones(2, 3) @ torch.ones(2, 3),
+        lambda: torch.ones(2) + torch.ones(3),
+        lambda: torch.ones(2, 2) @ torch.ones(2, 2, dtype=torch.float64),
+        lambda: torch.tensor([True]) - torch.tensor([True]),
+    ):
+        with pytest.raises(RuntimeError):
+            call()
+
+
+def test_moments_and_powers_keep_the_dtype():
+    x = torch.tensor([[1.0, 2.0, 4.0], [3.0, 1.0, 2.0]])
+    assert (
+        torch.cov(x).dtype == torch.corrcoef(x).dtype == torch.vander(x[0]).dtype == torch.float32
+    )
+    np.testing.assert_allclose(torch.cov(x).numpy(), np.cov(x.numpy()), rtol=1e-6)

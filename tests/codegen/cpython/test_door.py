@@ -31,6 +31,7 @@ READING = {
 ELSEWHERE = {
     ("codegen/native/machine.py", "memory of objects"): "of LLVM's buffers",
     ("codegen/native/kernel.py", "memory of objects"): "of a text in machine code",
+    ("codegen/c_library.py", "memory of objects"): "of an image of machine code",
     ("codegen/memory.py", "memory of objects"): "of counts in machine code",
     ("codegen/native/machine.py", "offsets"): "the head of objects is part of the cache's key",
 }
