@@ -39,8 +39,7 @@ from numgrad.core.axis import AxisOp
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
-from numgrad.tensors.inplace import as_before
-from numgrad.tensors.inplace import inplace as write_operation
+from numgrad.tensors.inplace import as_before, inplace as write_operation
 from numgrad.tensors.recorder import CallRecorder, MachineEntry, takes
 from numgrad.torch import dtypes
 from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap
