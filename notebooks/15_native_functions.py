@@ -18,7 +18,9 @@
 # ## A C signature
 #
 # `native` takes arguments such as the function will get. What it returns has a C signature, and can be
-# called from Python to try it out.
+# called from Python to try it out. Its numbers have the bits of `ng.jit`, but where that calls a library
+# (transforms, factorizations, sorts) kernels of ours do, and last bits, or the order of equal elements, may
+# differ. Axes of 0 or 1 elements, which broadcast, are other programs: give them as examples of their own.
 
 # %%
 import shutil

@@ -29,7 +29,7 @@ def pages() -> dict[str, str]:
         lines += _cells("name", "in numgrad", "operands", "in place")
         for name, row in sorted(rows.items()):
             shown = f"``{name}({_parameters(row)})``"
-            body = re.sub(r"\s+", " ", row.body)
+            body = re.sub(r"\s+", " ", row.body).strip()
             lines += _cells(
                 shown, f"``{body}``", row.kind, f"``{name}_``" if "inplace" in row.flags else ""
             )

@@ -325,7 +325,8 @@ class ExportedFunction:
             a, b = length_of(left, lengths), length_of(right, lengths)
             if not _SIGNS[sign](a, b):
                 raise self.value_error(
-                    f"{self.name}: {MESSAGES[1]}; a length of {a} is not {sign} {b}"
+                    f"{self.name}: {MESSAGES[1]}: {left} {sign} {right} does not hold for "
+                    + ", ".join([f"{name} = {n}" for name, n in lengths.items()])
                 )
         return lengths
 

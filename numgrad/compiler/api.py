@@ -398,8 +398,9 @@ class Jitted(Generic[P, R]):
         NativeFunction
             With ``.address``, ``.declaration`` in C, ``.ctypes``, ``.cffi``, ``.njit`` for Numba
             and ``.low_level_callable(signature)`` for SciPy; values and gradients have the bits of
-            this function on one thread, except that kernels of ours transform, factor and solve
-            where this function calls libraries.
+            this function on one thread, except that kernels of ours transform, factor, solve and
+            sort where this function calls libraries: last bits differ, and ``argsort`` gives equal
+            elements in their order.
 
         Raises
         ------

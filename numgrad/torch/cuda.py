@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numgrad.errors import NumgradRuntimeError
+from numgrad.errors import NumgradAttributeError
 
 
 def is_available() -> bool:
@@ -32,9 +32,7 @@ def empty_cache() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name[:2] == "__":
-        raise AttributeError(name)
-    raise NumgradRuntimeError(
+    raise NumgradAttributeError(
         f"torch.cuda.{name}: there is no GPU; numgrad computes on the CPU. Scripts that ask "
         "torch.cuda.is_available() take that way"
     )

@@ -106,8 +106,8 @@ def export(
 
     Notes
     -----
-    Values have the bits of the function under ``ng.jit`` where the CPU is this one and no product
-    of matrices has more than 262,144 multiplications, which ``ng.jit`` leaves to BLAS.
+    Values have the bits of what ``.native`` returns where the CPU is this one and no product of
+    matrices has more than 262,144 multiplications, which ``ng.jit`` leaves to BLAS.
 
     Examples
     --------

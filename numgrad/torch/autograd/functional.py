@@ -15,7 +15,8 @@ def transform(function: Callable[..., Any]) -> Callable[..., Any]:
     def called(func: Callable[..., Any], *args: Any, **params: Any) -> Any:
         return wrap(function(user_function(func), *unwrap(args), **unwrap(params)))
 
-    called.__name__, called.__doc__ = function.__name__, function.__doc__
+    called.__name__ = function.__name__
+    called.__doc__ = str(function.__doc__).partition("    Examples\n")[0]  # which are numgrad's
     return called
 
 

@@ -120,7 +120,9 @@ def test_lengths_that_do_not_suit() -> None:
         status = native.ctypes(x.ctypes.data, 3, y.ctypes.data, length, out.ctypes.data)
         assert status == 1
         assert status in native.messages
-    with pytest.raises(ng.NumgradValueError, match="a length of"):
+    with pytest.raises(
+        ng.NumgradValueError, match="x_length >= y_length does not hold for x_length = 3"
+    ):
         native(X[0], np.ones(9))
     largest = ng.jit(np.max).native(X[0])
     with pytest.raises(ng.NumgradValueError, match="lengths 0 and 1 are examples of their own"):
