@@ -71,5 +71,6 @@ def test_idiom(name):
 def test_program(name):
     torch = pytest.importorskip("torch")
     pytest.importorskip("sklearn")
+    torch.set_num_threads(1)  # processes that are forked have no other threads
     own, other = (PROGRAMS[name](library)(10) for library in (ng_torch, torch))
     np.testing.assert_allclose(own, other, rtol=2e-4, atol=2e-4)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, wraps
+from types import SimpleNamespace
 from typing import Any
 
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.core.namespaces import absent as _absent
 from numgrad.errors import NumgradValueError
 from numgrad.nn import functional as _base
+from numgrad.torch.calls import write
 from numgrad.torch.nn.layers import as_runtime_error, legacy_reduction
 from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap, wrapped
 
@@ -19,10 +21,12 @@ _LEGACY = ("size_average", "reduce", "_stacklevel")
 
 def of_functional(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of numgrad's functional as one of Tensors of this room."""
+    named: Any = SimpleNamespace(name=function.__name__, named=None)
 
     @wraps(function)
     def called(*args: Any, **params: Any) -> Any:
         given = [a._tensor if type(a) in _OURS else unwrap(a) for a in args]
+        out = params.pop("out", None)
         if params:
             if any(params.get(name) is not None for name in _LEGACY[:2]):
                 params["reduction"] = legacy_reduction(params)
@@ -32,6 +36,8 @@ def of_functional(function: Callable[..., Any]) -> Callable[..., Any]:
         except NumgradValueError as error:
             as_runtime_error(error)
             raise
+        if out is not None:
+            return write(named, out, result)
         if type(result) is not Base:
             return wrap(result)
         for a, b in zip(args, given, strict=True):
