@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import SimpleNamespace
@@ -203,11 +202,12 @@ class LoopProgram:
             return fixed.run(operands, length, reverse, lengths)
         results = self._allocate(sizes.shapes, length, reverse)
         done = 0
-        while self.written is None and not self._has_machine_code() and done < length:
+        while self.written is None and not self._has_machine_code(reverse) and done < length:
             end = length if self._machine_code is False else min(length, done + MANY)
             parts = self._chunk(operands, results, done, end, length, reverse)
-            with self._timed(end - done):
-                self._in_turn(*parts, end - done, reverse, lengths)
+            begin = time.perf_counter()
+            self._in_turn(*parts, end - done, reverse, lengths)
+            self._note_pace(begin, end - done)
             done = end
         if self.written is None and done == length:
             self._warn(length)
@@ -230,29 +230,23 @@ class LoopProgram:
 
     # ---------------------------------------------------------------------- several kernels a step
 
-    @contextmanager
-    def _timed(self, steps: int) -> Iterator[None]:
-        """Note how long steps take that are made in Python."""
-        begin = time.perf_counter()
-        yield
+    def _note_pace(self, begin: float, steps: int) -> None:
+        """Note how long each of some steps took that were made in Python."""
         if self._machine_code is None and steps:
             self._paces.append((time.perf_counter() - begin) / steps)
 
-    def _has_machine_code(self) -> bool:
+    def _has_machine_code(self, reverse: bool = False) -> bool:
         """Whether steps that are no kernel are made by machine code.
 
         Note [Loops of several kernels] in ``native.whole_loops``; the first times are of compiling.
         """
         if self._machine_code is None and len(self._paces) > 1:
-            self._machine_code = False
-            within = isinstance(
-                innermost(self.opaque).op, BodyOperation
-            )  # of loops that are kernels
+            entry = None
+            within = isinstance(innermost(self.opaque).op, BodyOperation)  # loops, kernels mostly
             if self._paces[-1] < SHORT and not within:
                 loops = import_module("numgrad.compiler.native.whole_loops")  # it imports this one
-                entry, self._obstacle = loops.loop_entry(self)
-                self._machine_code = entry or False
-            self._sizes.clear()
+                entry, self._obstacle = loops.loop_entry(self, reverse)
+            self._machine_code = entry or False
         return bool(self._machine_code)
 
     def _allocate(self, shapes: Sequence[tuple], length: int, reverse: bool) -> list[np.ndarray]:
@@ -368,7 +362,7 @@ class LoopProgram:
         self, operands: Sequence[np.ndarray], known: dict[int, int]
     ) -> tuple[tuple, KnownSizes]:
         """The key of operands of such shapes, and the sizes for these."""
-        key = (*[a.shape for a in operands], *known.items())
+        key = (*[a.shape for a in operands], *known.items(), bool(self._machine_code))
         sizes = self._sizes.get(key)
         if sizes is None:
             lengths = known | self._lengths(operands)
@@ -376,8 +370,8 @@ class LoopProgram:
                 (tuple(self.graph.sizes.evaluate(n, lengths) for n in v.shape), v.dtype)
                 for v in self.graph.outputs
             ]
-            taken = (self.written or self._machine_code or _NOTHING).lengths
-            axis_lengths = tuple([lengths[k] for k in taken])
+            axes = (self.written or self._machine_code or _NOTHING).lengths
+            axis_lengths = tuple([lengths[k] for k in axes])
             if len(self._sizes) > _MOST_SIZES:
                 self._sizes.clear()
             sizes = self._sizes[key] = KnownSizes(axis_lengths, shapes)
@@ -510,8 +504,9 @@ class WhileProgram(LoopProgram):
         all_outside, done = [*outside, *length_arrays(body.axes, by_axis)], 0
         while self.written is None and not self._has_machine_code():
             most = MOST if self._machine_code is False else MANY
-            with self._timed(most):
-                arrays, made = self._until(arrays, all_outside, most)
+            begin = time.perf_counter()
+            arrays, made = self._until(arrays, all_outside, most)
+            self._note_pace(begin, made)
             done += made
             if not arrays[body.until]:
                 self._warn(done)
@@ -582,7 +577,7 @@ class AdaptiveLoopProgram(LoopProgram):
         if self.written is None and not self._has_machine_code():
             begin = time.perf_counter()
             run = self._run_in_turn(arrays, by_axis)
-            self._paces.append((time.perf_counter() - begin) / run[0])
+            self._note_pace(begin, run[0])
             return run
         carry, outside = [a.copy() for a in arrays[:c]], arrays[c:]
         _, sizes = self._sizes_for([*carry, *outside], by_axis)

@@ -60,19 +60,21 @@ class LoopEntry:
         The axes whose lengths it takes.
     """
 
-    def __init__(self, program: LoopProgram) -> None:
+    def __init__(self, program: LoopProgram, reverse: bool) -> None:
+        self._program = program
         body, sizes = program.body, program.body.graph.sizes
         axes = sizes.axes([n for v in body.graph.inputs for n in v.shape])
         self.lengths = sorted({*axes, *body.axes})
         self._captured: list[np.ndarray] = []
-        self.entries = [self._compiled(program, reverse) for reverse in (False, True)]
+        self._entries = {reverse: self._compiled(reverse)}
 
     def _constant(self, array: np.ndarray) -> str:
         """The address of an array that a kernel captured, which never changes."""
         self._captured.append(np.ascontiguousarray(array))
         return f"inttoptr (i64 {self._captured[-1].ctypes.data} to ptr)"
 
-    def _compiled(self, program: LoopProgram, reverse: bool) -> Any:
+    def _compiled(self, reverse: bool) -> Any:
+        program = self._program
         graph = program.body.graph
         steps = NativeSteps(_RefusedError, self._constant)
         lengths = {k: f"%n{k}" for k in self.lengths}
@@ -96,14 +98,16 @@ class LoopEntry:
         """Make the steps; ``ended`` says in which one it failed, or -1, and how many were made."""
         places = [a.__array_interface__["data"][0] for a in arrays]
         made = ended.__array_interface__["data"][0] + ended.itemsize
-        if self.entries[reverse](*places, made, length, *axes):
+        if reverse not in self._entries:
+            self._entries[reverse] = self._compiled(reverse)
+        if self._entries[reverse](*places, made, length, *axes):
             ended[0] = 0
 
 
-def loop_entry(program: LoopProgram) -> tuple[LoopEntry | None, TracedNode | None]:
+def loop_entry(program: LoopProgram, reverse: bool) -> tuple[LoopEntry | None, TracedNode | None]:
     """The machine code of a loop, or the operation that has to be made in Python."""
     try:
-        return LoopEntry(program), None
+        return LoopEntry(program, reverse), None
     except _RefusedError as error:
         return None, error.node
     except Unsupported:

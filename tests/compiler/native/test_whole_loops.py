@@ -7,18 +7,27 @@ import pytest
 
 import numgrad as ng
 from numgrad.compiler.loops import loop_program
+from numgrad.compiler.native.whole_loops import LoopEntry
 from numgrad.errors import InterpretedLoopWarning
 from tests.compiler.native import kernels_of_loops as own
 
 
 @pytest.fixture(params=["machine code", "Python"])
 def way(request, monkeypatch):
-    """How steps are made; warnings that they are made in Python are errors where they are not."""
+    """How steps are made: by calls of machine code, or without one."""
+    calls, call = [], LoopEntry.call
+
+    def counted(self, *args):
+        calls.append(len(args))
+        call(self, *args)
+
+    monkeypatch.setattr(LoopEntry, "call", counted)
     with warnings.catch_warnings():
         if request.param == "Python":
             monkeypatch.setattr(loop_program, "SHORT", 0.0)
             warnings.simplefilter("ignore", InterpretedLoopWarning)
         yield request.param
+    assert bool(calls) == (request.param == "machine code")
 
 
 def leapfrog(m, steps):
