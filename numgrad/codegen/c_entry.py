@@ -24,6 +24,7 @@ from numgrad.codegen.native import machine
 from numgrad.codegen.native.ir import Unsupported
 from numgrad.codegen.native.kernel import NativeCode
 from numgrad.codegen.native.signature import llvm_type
+from numgrad.codegen.native.team import with_team
 from numgrad.codegen.nests.polynomial import Atom, Length, axis_of, value_of
 
 _SIGNS = {"==": "eq", "!=": "ne", "<": "slt", ">=": "sge"}
@@ -315,9 +316,12 @@ class NativeModule:
         By the names of their entries for slots.
     externals
         Functions that kernels call by symbols: Note [External functions] in ``linker``.
+    threads
+        In how many threads loops may run: Note [Teams] in ``native.team``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int = 1) -> None:
+        self.threads = threads
         self.texts: list[str] = [_DEFINITIONS]
         self.kernels: dict[str, Kernel] = {}
         self.externals: set[str] = set()
@@ -332,7 +336,9 @@ class NativeModule:
             if functions:
                 raise Unsupported("it calls functions that others have compiled")
             name = self._names[source, signature] = f"packed.k{len(self.kernels)}"
-            self.kernels[name] = Kernel("native", source, signature, False, True, functions)
+            self.kernels[name] = Kernel(
+                "native", source, signature, self.threads > 1, True, functions
+            )
             self.externals.update(externals)
         return name
 
@@ -349,7 +355,8 @@ class NativeModule:
             text = _METADATA.sub(lambda m, first=first: f"!{first + int(m[1])}", text)
             metadata = max([first, *(first + n + 1 for n in numbers)])
             texts.append(_PUBLIC.sub("define private ", text))
-        return "\n".join(texts)
+        whole = "\n".join(texts)
+        return with_team(whole, self.threads, machine.triple()) if self.threads > 1 else whole
 
 
 _DEFINED = re.compile(r"(?m)^define\b[^\n@]*@([-\w.$]+)\(|^@([-\w.$]+) = (?!external\b)")

@@ -67,6 +67,7 @@ def export(
     *examples: Any,
     cpu: str = "native",
     shapes: Literal["fixed", "free"] = "free",
+    threads: int = 1,
     module: bool = False,
     **named: Any,
 ) -> Export:
@@ -81,7 +82,7 @@ def export(
         Where to write: ``"model"`` makes ``model.so`` (``.dylib``, ``.dll``), ``model.o``,
         ``model.h`` and ``model.json``; ``model.image`` for ``load_native`` where nothing links a
         library, as for macOS and Windows without a C compiler.
-    *examples, shapes, **named
+    *examples, shapes, threads, **named
         As of ``ng.jit(f).native``; not where that was called.
     cpu
         ``"native"``, this one; ``"generic"``, any of its kind; ``"x86-64-v2"``, ``"x86-64-v3"``,
@@ -123,14 +124,17 @@ def export(
     path = Path(os.fspath(path))
     stem = identifier(path.name, set())
     several = isinstance(function, Mapping)
+    options = {"shapes": shapes} if shapes != "free" else {}
+    options |= {"threads": threads} if threads != 1 else {}
     if several:
-        if examples or named:
+        if examples or named or options:
             raise NumgradTypeError(
-                'export: takes no examples beside several functions; give {"f": f.native(x), ...}'
+                "export: takes no examples beside several functions, and no options of .native; "
+                'give {"f": f.native(x), ...}'
             )
-        natives = {name: _native(f, name, (), shapes, {}) for name, f in function.items()}
+        natives = {name: _native(f, name, (), {}) for name, f in function.items()}
     else:
-        native = _native(function, "", examples, shapes, named)
+        native = _native(function, "", examples, {**named, **options})
         natives = {stem if native.name.startswith("lambda_") else native.name: native}
     _check_names(natives)
     if path.with_name(f"{path.name}.py").exists():
@@ -170,12 +174,13 @@ def export(
 
 
 def _native(
-    function: Any, name: str, examples: Sequence[Any], shapes: Any, named: Mapping[str, Any]
+    function: Any, name: str, examples: Sequence[Any], named: Mapping[str, Any]
 ) -> NativeFunction:
     if isinstance(function, NativeFunction):
         if examples or named:
             raise NumgradTypeError(
-                f"export: {function.name} is a native function, which has its examples; give none"
+                f"export: {function.name} is a native function, which has its examples; give none, "
+                "and no options of .native"
             )
         return function
     if name or not hasattr(function, "native"):
@@ -184,7 +189,7 @@ def _native(
             f"export: {what}a {type(function).__name__}, expected "
             + ("ng.jit(f).native(*examples)" if name else "ng.jit(f) and examples of arguments")
         )
-    return function.native(*examples, shapes=shapes, **named)
+    return function.native(*examples, **named)
 
 
 def _check_names(natives: Mapping[str, NativeFunction]) -> None:
