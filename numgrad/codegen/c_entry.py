@@ -14,15 +14,19 @@ import itertools
 import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from numgrad.codegen import c_library, linker
-from numgrad.codegen.compile import Kernel
+from numgrad.codegen.cache import library_digest
+from numgrad.codegen.compile import Kernel, load_or_compile
+from numgrad.codegen.locks import KERNELS, deferred, give_way
 from numgrad.codegen.native import machine
 from numgrad.codegen.native.ir import Unsupported
-from numgrad.codegen.native.kernel import NativeCode
+from numgrad.codegen.native.kernel import NativeCode, native_stamp
 from numgrad.codegen.native.signature import llvm_type
 from numgrad.codegen.native.team import with_team
 from numgrad.codegen.nests.polynomial import Atom, Length, axis_of, value_of
@@ -342,6 +346,17 @@ class NativeModule:
             self.externals.update(externals)
         return name
 
+    def identity(self) -> str:
+        """All that decides its machine code, besides the compiler and the CPU."""
+        parts = [*self.texts, *sorted(self.externals)]
+        for kernel in self.kernels.values():
+            parts += [library_digest(kernel.source), kernel.source, kernel.signature]
+            parts.append(str(kernel.parallel))
+        for external in self.externals:
+            if not external.startswith("scipy."):
+                parts.append(library_digest(f"import {external.partition(':')[0]}"))
+        return "\0".join(parts)
+
     def text(self) -> str:
         """All functions; raises ``Unsupported`` for kernels that others have to compile."""
         texts, metadata = list(self.texts), 0
@@ -366,18 +381,42 @@ _PUBLIC = re.compile(r"(?m)^define (?!private )")
 _LINE, _ON_STACK = 64, 1 << 14
 """Bytes of a line of caches, and of a workspace that lies on the stack at most."""
 
-_numbers = itertools.count()
+_ENGINES: list[Any] = []
 
 
-def load_entry(text: str, externals: Iterable[str] = ()) -> int:
-    """Compile the text of an entry, ``@native``, with what it calls; return its address.
+def load_entry(module: NativeModule, symbols: Mapping[str, int] = MappingProxyType({})) -> int:
+    """Load ``@native`` of a module with what it calls, or compile it; return its address.
 
-    The machine code stays as long as the process: other machine code may hold the address.
+    The text has the names of ``symbols`` for addresses of this process, so that others have the
+    same, and find its machine code on disk. It stays as long as the process: other machine code may
+    hold the address.
     """
-    for external in externals:
-        linker.link(external)
-    payload = machine.compile_ir(text, f"native{next(_numbers)}")
-    return machine.load(payload)["native"]
+    from llvmlite import binding
+
+    def compiled() -> bytes:
+        declared = "".join([f"@{name} = external global [0 x i8]\n" for name in symbols])
+        return machine.compile_ir(declared + module.text(), key.replace("-", "_"))
+
+    def loaded(payload: bytes) -> int:
+        _ENGINES.append(machine.new_engine())  # one for each, as symbols are
+        return machine.load(payload, _ENGINES[-1])["native"]
+
+    give_way()
+    with KERNELS, deferred():
+        for external in module.externals:
+            linker.link(external)
+        key = kept_name("native", module.identity(), *symbols)
+        for name, address in symbols.items():
+            binding.add_symbol(name, address)
+        return load_or_compile(key, loaded, compiled)[0]
+
+
+def kept_name(name: str, *parts: str) -> str:
+    """The name of a file that keeps machine code, which depends on these texts."""
+    with open(__file__, "rb") as file:
+        own = file.read()
+    texts = [native_stamp(), *parts]
+    return f"{name}-{sha256(own + chr(0).join(texts).encode()).hexdigest()[:24]}"
 
 
 _NAN = "0x7FF8000000000000"

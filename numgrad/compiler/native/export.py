@@ -24,7 +24,9 @@ from typing import Any, Literal
 
 import numgrad
 from numgrad.codegen import c_library
+from numgrad.codegen.c_entry import kept_name
 from numgrad.codegen.c_library import ExportedFunction
+from numgrad.codegen.compile import load_or_compile
 from numgrad.codegen.native import elf, machine, objects
 from numgrad.compiler.call.signature import STATIC, Arguments
 from numgrad.compiler.native.callbacks import forms
@@ -144,11 +146,8 @@ def export(
         )
     names = [*natives, *[f"{name}_{form}" for name, f in natives.items() for form in forms(f)]]
     target = objects.target_of(cpu)
-    with machine.targeting(target):
-        texts = [t for name, f in natives.items() for t in f.program.modules(name, forms(f))]
-    texts = list(dict.fromkeys(texts))  # kernels that several functions call
     functions = {name: _described(name, native) for name, native in natives.items()}
-    files, missing, image = _write_code(path, texts, names, target)
+    files, missing, image = _write_code(path, natives, names, target)
     about: dict[str, Any] = {
         "format": c_library.FORMAT,
         "name": stem,
@@ -273,14 +272,32 @@ def _nesting(nesting: Any, leaves: Any, name: str) -> Any:
 # ------------------------------------------------------------------------------------------- code
 
 
+def _object(
+    natives: Mapping[str, NativeFunction], names: Sequence[str], target: machine.Target
+) -> bytes:
+    """The object of functions, from disk if it was made before."""
+
+    def compiled() -> bytes:
+        with machine.targeting(target):
+            texts = [t for name, f in natives.items() for t in f.program.modules(name, forms(f))]
+        texts = list(dict.fromkeys(texts))  # kernels that several functions call
+        return objects.relocatable(texts, names, target)
+
+    parts = [t for name, f in natives.items() for t in f.program.identity(name, forms(f))]
+    return load_or_compile(kept_name("export", *target, *parts), bytes, compiled)[0]
+
+
 def _write_code(
-    path: Path, texts: Sequence[str], names: Sequence[str], target: machine.Target
+    path: Path,
+    natives: Mapping[str, NativeFunction],
+    names: Sequence[str],
+    target: machine.Target,
 ) -> tuple[dict[str, Path], str, dict[str, Any]]:
     """Write object and library or image; return files, why there is no library, the image."""
-    data = objects.relocatable(texts, names, target)
+    data = _object(natives, names, target)
     is_elf = data[:4] == b"\x7fELF"
     as_elf = target if is_elf else target._replace(triple=f"{target.triple}-elf")
-    code = data if is_elf else objects.relocatable(texts, names, as_elf)
+    code = data if is_elf else _object(natives, names, as_elf)
     imports = elf.ElfObject(code).imports
     foreign = objects.foreign(imports)
     if foreign:

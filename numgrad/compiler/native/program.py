@@ -316,18 +316,26 @@ class NativeProgram:
     @cached_property
     def address(self) -> int:
         """Where the entry is, once it is loaded."""
-        text = self._text()
-        for name, array in self.captured.items():
-            text = re.sub(rf"{name}\b", f"inttoptr (i64 {lasting(array)} to ptr)", text)
-        return load_entry(text, self.module.externals)
+        symbols = {name[1:]: lasting(array) for name, array in self.captured.items()}
+        try:
+            return load_entry(self.module, symbols)
+        except Unsupported as reason:
+            self._refuse(str(reason))
 
     def modules(self, symbol: str, forms: Sequence[str] = ()) -> list[str]:
         """LLVM's language of the entry, under a name, of all that it calls, and of adapters."""
-        parts = [self._text().replace("@native(", f"@{symbol}(")]
-        parts += [data_constant(name, array) for name, array in self.captured.items()]
-        for form in forms:
-            parts.append(adapter(form, self.arguments, f"{symbol}_{form}", f"@{symbol}"))
+        parts = [self._text().replace("@native(", f"@{symbol}("), *self._beside(symbol, forms)]
         return ["\n".join(parts), *objects.external_modules(self.module.externals)]
+
+    def identity(self, symbol: str, forms: Sequence[str] = ()) -> list[str]:
+        """All that decides machine code of ``modules``, besides the compiler and the CPU."""
+        return [self.module.identity(), symbol, *self._beside(symbol, forms)]
+
+    def _beside(self, symbol: str, forms: Sequence[str]) -> Iterator[str]:
+        for name, array in self.captured.items():
+            yield data_constant(name, array)
+        for form in forms:
+            yield adapter(form, self.arguments, f"{symbol}_{form}", f"@{symbol}")
 
     # -------------------------------------------------------------------------------- description
 
