@@ -161,6 +161,8 @@ class ExportedFunction:
         The arguments of the C function.
     overwritten
         Names of those arrays that it overwrites, as the Python function does with donated ones.
+    threads
+        In how many threads its large loops run at most.
     """
 
     type_error: type[Exception] = TypeError
@@ -178,6 +180,7 @@ class ExportedFunction:
             [Port(p["name"], p["path"], np.dtype(p["dtype"]), p["shape"]) for p in about[word]]
             for word in ("inputs", "outputs")
         )
+        self.threads: int = about["threads"]
         self.overwritten = frozenset([a.name for a in self.arguments if a.role == "inout"])
 
     # ---------------------------------------------------------------------------------- signature
@@ -222,6 +225,8 @@ class ExportedFunction:
 
     def __repr__(self) -> str:
         lines = [f"native {self.name}, {self.declaration}"]
+        if self.threads > 1:
+            lines.append(f"  large loops run in up to {self.threads} threads")
         for word, ports in (("takes", self.inputs), ("gives", self.outputs)):
             for p in ports:
                 does = "overwrites" if p.name in self.overwritten else word

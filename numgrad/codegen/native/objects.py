@@ -43,7 +43,8 @@ CPUS = ("native", "generic", *_CPUS)
 
 _WORDS = "malloc calloc realloc free madvise memcpy memmove memset memcmp bzero __chkstk _fltused"
 _ROUNDINGS = "ceil fabs floor fma fmax fmin fmod nearbyint rint round roundeven sqrt trunc"
-_LIBC = frozenset(_WORDS.split(" "))
+_LIBC = frozenset([*_WORDS.split(" "), "clock_gettime"])
+_PTHREAD = frozenset(["pthread_create", "pthread_join"])
 _LIBM = frozenset([name + end for name in _ROUNDINGS.split(" ") for end in ("", "f")])
 _SERIAL = """
 define i64 @numgrad_thread_limit() #0 {
@@ -167,10 +168,10 @@ def _emitted(texts: Collection[str], exported: Collection[str], target: Target, 
 
 def foreign(names: Collection[str]) -> list[str]:
     """Symbols among those of an object that are not of the C library or its mathematics."""
-    return sorted(set(names) - _LIBC - _LIBM)
+    return sorted(set(names) - _LIBC - _LIBM - _PTHREAD)
 
 
 def libraries(names: Collection[str]) -> list[str]:
     """The libraries of GNU systems that have these symbols."""
-    listed = (("libm.so.6", _LIBM), ("libc.so.6", _LIBC))
+    listed = (("libm.so.6", _LIBM), ("libpthread.so.0", _PTHREAD), ("libc.so.6", _LIBC))
     return [library for library, symbols in listed if symbols & set(names)]

@@ -63,6 +63,10 @@ def _comment(function: ExportedFunction) -> list[str]:
             path = port.path.replace("*/", "* /")
             does = "overwrites" if port.name in function.overwritten else word
             lines.append(f" * {does} {port.name}: {path}, {port.dtype.name} {port.extents}")
+    if function.threads > 1:
+        lines.append(
+            f" * runs large loops in up to {function.threads} threads (link with -pthread)"
+        )
     return [f"/* {function.name}", *lines, " */"]
 
 
