@@ -69,6 +69,11 @@ def _sgn(x: Any) -> Any:
     return ng.where(size == 0, 0, x / ng.where(size == 0, 1, size))
 
 
+def _logit(x: Any) -> Any:
+    """The logit, whose gradient is NaN where it is itself."""
+    return ng.logit(x * ng.where((x < 0) | (x > 1), np.nan, 1.0).astype(x.dtype))
+
+
 def _where(condition: Any, x: Any, y: Any) -> Any:
     if x is None:
         return tuple(ng.nonzero(condition))
@@ -144,7 +149,7 @@ rsqrt(input): 1 / ng.sqrt(input)
 sinc(input): ng.sinc(input)
 i0(input): ng.special.i0(input)
 mvlgamma(input, p): ng.special.multigammaln(input, p)
-logit(input, eps=None): ng.logit(input if eps is None else ng.clip(input, eps, 1 - eps))
+logit(input, eps=None): _logit(input) if eps is None else ng.logit(ng.clip(input, eps, 1 - eps))
 [float 1]
 angle(input): ng.angle(input)
 [float 1:2 function]

@@ -298,3 +298,67 @@ def test_moments_and_powers_keep_the_dtype():
         torch.cov(x).dtype == torch.corrcoef(x).dtype == torch.vander(x[0]).dtype == torch.float32
     )
     np.testing.assert_allclose(torch.cov(x).numpy(), np.cov(x.numpy()), rtol=1e-6)
+
+
+DRAWS = {
+    "rand": lambda x: x + torch.rand(20),
+    "normal_": lambda x: x.clone().normal_(),
+    "dropout": torch.nn.functional.dropout,
+    "randint": lambda x: x + torch.randint(0, 99, (20,)),
+    "randperm": lambda x: x + torch.randperm(20),
+    "multinomial": lambda x: x[:5] + torch.multinomial(torch.ones(20), 5),
+    "poisson": lambda x: x + torch.poisson(torch.full((20,), 9.0)),
+    "generator": lambda x: x + torch.rand(20, generator=torch.Generator()),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_random_numbers_of_a_batch(name):
+    draw, x = DRAWS[name], torch.ones(2, 20)
+    with pytest.raises(RuntimeError, match="randomness='same' or"):
+        torch.vmap(draw)(x)
+    first, second = torch.vmap(draw, randomness="same")(x)
+    assert torch.equal(first, second)
+    first, second = torch.vmap(draw, randomness="different")(x)
+    assert not torch.equal(first, second)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [torch.nn.Linear(2, 2), torch.nn.Conv1d(2, 2, 1), torch.nn.LayerNorm(2), torch.nn.LSTM(2, 2),
+     torch.nn.PReLU(), torch.nn.BatchNorm1d(2)],
+    ids=lambda layer: type(layer).__name__,
+)  # fmt: skip
+def test_layers_take_the_dtype_of_their_parameters(layer):
+    x = torch.ones(2, 2, dtype=torch.float64)
+    for other in (x, x.long()):
+        with pytest.raises(RuntimeError, match="same dtype"):
+            layer(other)
+    layer.double()(x)
+
+
+def test_losses_promote_by_category():
+    x, target = torch.ones(2), torch.ones(2, dtype=torch.long)
+    assert torch.nn.functional.mse_loss(x, target).dtype is torch.float32
+    assert torch.nn.MSELoss()(x, target).dtype is torch.float32
+    with pytest.raises(RuntimeError, match="same dtype"):
+        torch.nn.BCELoss()(x, x.double())
+
+
+def test_the_logit_has_no_gradient_where_it_is_nan():
+    x = torch.tensor([-1.0, 0.0, 0.5, 2.0], requires_grad=True)
+    torch.logit(x).sum().backward()
+    assert np.array_equal(x.grad.numpy(), [np.nan, np.inf, 4, np.nan], equal_nan=True)
+
+
+def test_a_pseudo_inverse_of_a_hermitian_matrix_with_equal_eigenvalues():
+    x = torch.eye(2, dtype=torch.float64, requires_grad=True)
+    torch.linalg.pinv(x, hermitian=True).sum().backward()
+    assert x.grad.tolist() == [[-1, -1], [-1, -1]]
+
+
+def test_beta_numbers_come_near_to_one():
+    torch.manual_seed(0)
+    a = torch.full((2000,), 0.05, dtype=torch.float64)
+    x = torch.distributions.Beta(a, a).sample()
+    assert 1 - x.max() == 2.0**-53

@@ -76,7 +76,7 @@ def beta_drawn(shape: Any, a: Any, b: Any) -> Any:
     """Beta numbers, away from 0 and 1, where rounding may have put them."""
     with torch.no_grad():
         x, info = drawn("beta", shape, a, b), torch.finfo(a.dtype)
-        x = x.clamp(min=info.tiny, max=1 - info.eps)
+        x = x.clamp(min=info.tiny, max=1 - info.eps / 2)
     return beta_path(x, a, b)
 
 
