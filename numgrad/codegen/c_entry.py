@@ -348,7 +348,7 @@ class NativeModule:
 
     def identity(self) -> str:
         """All that decides its machine code, besides the compiler and the CPU."""
-        parts = [*self.texts, *sorted(self.externals)]
+        parts = [str(self.threads), *self.texts, *sorted(self.externals)]
         for kernel in self.kernels.values():
             parts += [library_digest(kernel.source), kernel.source, kernel.signature]
             parts.append(str(kernel.parallel))

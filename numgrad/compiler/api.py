@@ -405,7 +405,8 @@ class Jitted(Generic[P, R]):
             and ``.low_level_callable(signature)`` for SciPy; values and gradients have the bits of
             this function on one thread, except that kernels of ours transform, factor, solve and
             sort where this function calls libraries: last bits differ, and ``argsort`` gives equal
-            elements in their order.
+            elements in their order. Sums beside results that are views of arguments, which are
+            copied with them, may differ in last bits too.
 
         Raises
         ------

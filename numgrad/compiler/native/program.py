@@ -56,10 +56,14 @@ _WORDS = (
     "auto break case char const continue default do double else enum extern float for goto if "
     "inline int long register restrict return short signed sizeof static struct switch typedef "
     "union unsigned void volatile while bool true false delete new private protected public "
-    "template this throw catch namespace using virtual operator friend explicit export"
+    "template this throw catch namespace using virtual operator friend explicit export asm and_eq "
+    "bitand bitor compl not_eq or_eq xor xor_eq const_cast dynamic_cast reinterpret_cast "
+    "static_cast decltype alignas alignof constexpr noexcept nullptr mutable protected typeid "
+    "typename wchar_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t "
+    "intptr_t uintptr_t NULL EOF errno stdin stdout stderr INFINITY NAN linux unix"
 )
 _RESERVED = frozenset(keyword.kwlist).union(_WORDS.split(" "))
-"""Words of C, C++ and Python."""
+"""Words of C, C++ and Python, types and macros of C's headers."""
 
 
 def with_copied_results(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -378,7 +382,7 @@ class NativeProgram:
 
 def identifier(path: str, used: set[str]) -> str:
     """A name in C for a path such as ``x[0]['w']``, that is not used yet."""
-    stem = re.sub(r"\W+", "_", path).strip("_") or "x"
+    stem = re.sub(r"\W+", "_", path, flags=re.ASCII).strip("_") or "x"
     stem = f"x{stem}" if stem[0].isdigit() else stem
     name, number = stem, 1
     while name in used or name in _RESERVED:
