@@ -399,8 +399,8 @@ def test_windows_that_overlap_add_their_gradients():
 
 def test_copies_are_no_views():
     x = torch.arange(4.0).reshape(2, 2)
-    for copy in (x.flip(0), torch.fliplr(x), x.rot90(), torch.diag(x)):
-        copy.zero_()
+    for made in (x.flip(0), torch.fliplr(x), x.rot90(), torch.diag(x)):
+        made.zero_()
     assert x.tolist() == [[0, 1], [2, 3]]
     with pytest.raises(RuntimeError, match="read-only"):
         torch.ones(2, dtype=torch.complex64).conj().zero_()
