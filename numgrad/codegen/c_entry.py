@@ -14,16 +14,21 @@ import itertools
 import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from numgrad.codegen import c_library, linker
-from numgrad.codegen.compile import Kernel
+from numgrad.codegen.cache import library_digest
+from numgrad.codegen.compile import Kernel, load_or_compile
+from numgrad.codegen.locks import KERNELS, deferred, give_way
 from numgrad.codegen.native import machine
 from numgrad.codegen.native.ir import Unsupported
-from numgrad.codegen.native.kernel import NativeCode
+from numgrad.codegen.native.kernel import NativeCode, native_stamp
 from numgrad.codegen.native.signature import llvm_type
+from numgrad.codegen.native.team import with_team
 from numgrad.codegen.nests.polynomial import Atom, Length, axis_of, value_of
 
 _SIGNS = {"==": "eq", "!=": "ne", "<": "slt", ">=": "sge"}
@@ -315,9 +320,12 @@ class NativeModule:
         By the names of their entries for slots.
     externals
         Functions that kernels call by symbols: Note [External functions] in ``linker``.
+    threads
+        In how many threads loops may run: Note [Teams] in ``native.team``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int = 1) -> None:
+        self.threads = threads
         self.texts: list[str] = [_DEFINITIONS]
         self.kernels: dict[str, Kernel] = {}
         self.externals: set[str] = set()
@@ -332,9 +340,22 @@ class NativeModule:
             if functions:
                 raise Unsupported("it calls functions that others have compiled")
             name = self._names[source, signature] = f"packed.k{len(self.kernels)}"
-            self.kernels[name] = Kernel("native", source, signature, False, True, functions)
+            self.kernels[name] = Kernel(
+                "native", source, signature, self.threads > 1, True, functions
+            )
             self.externals.update(externals)
         return name
+
+    def identity(self) -> str:
+        """All that decides its machine code, besides the compiler and the CPU."""
+        parts = [str(self.threads), *self.texts, *sorted(self.externals)]
+        for kernel in self.kernels.values():
+            parts += [library_digest(kernel.source), kernel.source, kernel.signature]
+            parts.append(str(kernel.parallel))
+        for external in self.externals:
+            if not external.startswith("scipy."):
+                parts.append(library_digest(f"import {external.partition(':')[0]}"))
+        return "\0".join(parts)
 
     def text(self) -> str:
         """All functions; raises ``Unsupported`` for kernels that others have to compile."""
@@ -349,7 +370,8 @@ class NativeModule:
             text = _METADATA.sub(lambda m, first=first: f"!{first + int(m[1])}", text)
             metadata = max([first, *(first + n + 1 for n in numbers)])
             texts.append(_PUBLIC.sub("define private ", text))
-        return "\n".join(texts)
+        whole = "\n".join(texts)
+        return with_team(whole, self.threads, machine.triple()) if self.threads > 1 else whole
 
 
 _DEFINED = re.compile(r"(?m)^define\b[^\n@]*@([-\w.$]+)\(|^@([-\w.$]+) = (?!external\b)")
@@ -359,18 +381,42 @@ _PUBLIC = re.compile(r"(?m)^define (?!private )")
 _LINE, _ON_STACK = 64, 1 << 14
 """Bytes of a line of caches, and of a workspace that lies on the stack at most."""
 
-_numbers = itertools.count()
+_ENGINES: list[Any] = []
 
 
-def load_entry(text: str, externals: Iterable[str] = ()) -> int:
-    """Compile the text of an entry, ``@native``, with what it calls; return its address.
+def load_entry(module: NativeModule, symbols: Mapping[str, int] = MappingProxyType({})) -> int:
+    """Load ``@native`` of a module with what it calls, or compile it; return its address.
 
-    The machine code stays as long as the process: other machine code may hold the address.
+    The text has the names of ``symbols`` for addresses of this process, so that others have the
+    same, and find its machine code on disk. It stays as long as the process: other machine code may
+    hold the address.
     """
-    for external in externals:
-        linker.link(external)
-    payload = machine.compile_ir(text, f"native{next(_numbers)}")
-    return machine.load(payload)["native"]
+    from llvmlite import binding
+
+    def compiled() -> bytes:
+        declared = "".join([f"@{name} = external global [0 x i8]\n" for name in symbols])
+        return machine.compile_ir(declared + module.text(), key.replace("-", "_"))
+
+    def loaded(payload: bytes) -> int:
+        _ENGINES.append(machine.new_engine())  # one for each, as symbols are
+        return machine.load(payload, _ENGINES[-1])["native"]
+
+    give_way()
+    with KERNELS, deferred():
+        for external in module.externals:
+            linker.link(external)
+        key = kept_name("native", module.identity(), *symbols)
+        for name, address in symbols.items():
+            binding.add_symbol(name, address)
+        return load_or_compile(key, loaded, compiled)[0]
+
+
+def kept_name(name: str, *parts: str) -> str:
+    """The name of a file that keeps machine code, which depends on these texts."""
+    with open(__file__, "rb") as file:
+        own = file.read()
+    texts = [native_stamp(), *parts]
+    return f"{name}-{sha256(own + chr(0).join(texts).encode()).hexdigest()[:24]}"
 
 
 _NAN = "0x7FF8000000000000"

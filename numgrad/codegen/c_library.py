@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from binascii import crc32
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -161,6 +162,8 @@ class ExportedFunction:
         The arguments of the C function.
     overwritten
         Names of those arrays that it overwrites, as the Python function does with donated ones.
+    threads
+        In how many threads its large loops run at most.
     """
 
     type_error: type[Exception] = TypeError
@@ -178,6 +181,7 @@ class ExportedFunction:
             [Port(p["name"], p["path"], np.dtype(p["dtype"]), p["shape"]) for p in about[word]]
             for word in ("inputs", "outputs")
         )
+        self.threads: int = about["threads"]
         self.overwritten = frozenset([a.name for a in self.arguments if a.role == "inout"])
 
     # ---------------------------------------------------------------------------------- signature
@@ -222,6 +226,8 @@ class ExportedFunction:
 
     def __repr__(self) -> str:
         lines = [f"native {self.name}, {self.declaration}"]
+        if self.threads > 1:
+            lines.append(f"  large loops run in up to {self.threads} threads")
         for word, ports in (("takes", self.inputs), ("gives", self.outputs)):
             for p in ports:
                 does = "overwrites" if p.name in self.overwritten else word
@@ -376,9 +382,17 @@ def _ctype(dtype: np.dtype) -> Any:
 
 
 class SharedLibrary:
-    """A library that the system loads."""
+    """A library that the system loads.
+
+    The system takes a library of the same path for the one that it has loaded before, also where
+    another file replaced it. So the number of the file is in the path, as ``/`` and ``/./``.
+    """
 
     def __init__(self, path: str) -> None:
+        if os.name == "posix":
+            folder, name = os.path.split(path)
+            bits = f"{os.stat(path).st_ino:b}".replace("1", "/./").replace("0", "/")
+            path = f"{folder or '.'}{bits}{name}"
         self._handle = ctypes.CDLL(path)
 
     def address(self, symbol: str) -> int:
@@ -480,7 +494,8 @@ def _is_here(triple: str) -> bool:
     """Whether code of a system, in LLVM's words, runs here."""
     import platform
 
-    system = {"darwin": "apple", "win32": "windows"}.get(sys.platform, sys.platform)
+    system = {"darwin": "apple", "win32": "windows"}.get(sys.platform)
+    system = system or sys.platform.rstrip("0123456789")
     arms = ("arm64", "aarch64")
     is_arm = platform.machine().lower() in arms
     return system in triple and is_arm == triple.startswith(arms)
@@ -491,16 +506,20 @@ def loaded(
 ) -> dict[str, Any]:
     """The functions of a library with that description, which lies in a folder."""
     name, image = about["library"], about.get("image", {})
-    if name is None and not _is_here(about["target"]["triple"]):
+    if not _is_here(about["target"]["triple"]):
         raise kind.value_error(
             f"load_native: {about['name']} was exported for {about['target']['triple']}, and this "
             "system is another one"
         )
-    library = (
-        MappedImage(os.path.join(folder, image["file"]), image)
-        if name is None
-        else SharedLibrary(os.path.join(folder, name))
-    )
+    path = os.path.join(folder, name or image["file"])
+    with open(path, "rb") as file:
+        checksum = crc32(file.read())
+    if checksum != about["checksum"]:
+        raise kind.value_error(
+            f"load_native: {path} is not the file that its description was written with; export "
+            "both again"
+        )
+    library = SharedLibrary(path) if name else MappedImage(path, image)
     return {
         name: kind(described, library.address(name), library)
         for name, described in about["functions"].items()

@@ -63,6 +63,10 @@ def _comment(function: ExportedFunction) -> list[str]:
             path = port.path.replace("*/", "* /")
             does = "overwrites" if port.name in function.overwritten else word
             lines.append(f" * {does} {port.name}: {path}, {port.dtype.name} {port.extents}")
+    if function.threads > 1:
+        lines.append(
+            f" * runs large loops in up to {function.threads} threads (link with -pthread)"
+        )
     return [f"/* {function.name}", *lines, " */"]
 
 
@@ -71,12 +75,15 @@ def _structured(function: ExportedFunction) -> list[str]:
     groups = _groups(function)
     if all(alone for _, _, alone in groups):
         return []
-    lines, parameters, passed = [], [], []
+    lines, parameters, passed, names = [], [], [], {function.name}
     for name, arguments, alone in groups:
         if alone:
-            parameters += [d for a in arguments for d in a.declarations()]
-            passed += [_word(d) for a in arguments for d in a.declarations()]
+            for a in arguments:
+                own = CParameter(identifier(a.name, names), a.dtype, a.role, a.rank)
+                parameters += own.declarations()
+                passed += [_word(declaration) for declaration in own.declarations()]
             continue
+        pointer = identifier(name, names)
         fields, used = [], set[str]()
         for argument in arguments:
             stem = argument.name.removeprefix(f"{name}_")
@@ -84,15 +91,15 @@ def _structured(function: ExportedFunction) -> list[str]:
             if argument.role == "result" and not argument.rank:
                 several = "[2]" if argument.dtype.kind == "c" else ""
                 fields.append(f"{c_type(argument.dtype)} {stem}{several};")
-                passed.append(f"{name}->{stem}" if several else f"&{name}->{stem}")
+                passed.append(f"{pointer}->{stem}" if several else f"&{pointer}->{stem}")
                 continue
             own = CParameter(stem, argument.dtype, argument.role, argument.rank)
             fields += [f"{declaration};" for declaration in own.declarations()]
-            passed += [f"{name}->{_word(declaration)}" for declaration in own.declarations()]
-        kind = f"{function.name}_{name}"
+            passed += [f"{pointer}->{_word(declaration)}" for declaration in own.declarations()]
+        kind = identifier(f"{function.name}_{name}", names)
         lines += ["typedef struct {", *(f"  {field}" for field in fields), f"}} {kind};", ""]
         const = "" if arguments[0].role == "result" else "const "
-        parameters.append(f"{const}{kind} *{name}")
+        parameters.append(f"{const}{kind} *{pointer}")
     head = f"static inline int32_t {function.name}_nested({', '.join(parameters)}) {{"
     return [*lines, head, f"  return {function.name}({', '.join(passed)});", "}", ""]
 

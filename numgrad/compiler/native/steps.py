@@ -41,8 +41,10 @@ Source = str | list[tuple[str, str]]
 class NativeSteps:
     """Writes what programs do into a module."""
 
-    def __init__(self, refuse: Refuse, constant: Callable[[np.ndarray], str]) -> None:
-        self.module, self.refuse, self.constant = NativeModule(), refuse, constant
+    def __init__(
+        self, refuse: Refuse, constant: Callable[[np.ndarray], str], threads: int = 1
+    ) -> None:
+        self.module, self.refuse, self.constant = NativeModule(threads), refuse, constant
         self._functions: dict[Any, tuple[KernelProgram, str, list[int]]] = {}
 
     def function(self, program: KernelProgram, lengths: Mapping[int, str]) -> tuple[str, list[int]]:
@@ -177,7 +179,8 @@ class ProgramWriter:
         for term in written.scalars:
             slots += self.parts(term)
         slots += [("i64", writer.lengths[int(name[1:])]) for name in written.lengths]
-        emitter, source = written.emitter, written.source(parallel=False)
+        emitter = written.emitter
+        source = written.source(parallel=self.steps.module.threads > 1)
         known = {f"n{k}": n for k, n in known_lengths(writer.lengths).items()}
         try:
             symbol = self.steps.module.kernel(
