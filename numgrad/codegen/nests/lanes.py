@@ -43,7 +43,7 @@ from numgrad.codegen.nests.terms import ONE, SCAN, SCATTER
 SHORT = 48
 """Iterations below which an innermost loop does not pay."""
 TINY = 4
-"""Iterations of innermost loops up to which even few of a loop around them are computed side by side."""
+"""Iterations of innermost loops up to which few of the outermost one are computed side by side."""
 SHORT_ROWS = 8, 16, 32
 """The same where most of what it computes is an element that lanes would gather (sums of rows of 30
 take a tenth of the time as rows), for reductions of which none, some, all are like ``max``."""
