@@ -90,7 +90,7 @@ exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh sigmoid erf 
 [same 1 inplace direct]
 neg=negative abs=absolute floor ceil trunc square relu sign
 [same 1 direct]
-isnan isinf isfinite positive signbit
+isnan isinf isfinite signbit
 [number 2 inplace direct]
 mul=multiply fmod remainder
 [number 2 direct]
@@ -155,8 +155,8 @@ angle(input): ng.angle(input)
 [float 1:2 function]
 polygamma(n, input): ng.polygamma(n, input)
 [same 1]
-conj(input): ng.conjugate(input) if kind_of(input) == "c" else input
-resolve_conj(input): input
+positive(input): ng.positive(input) if kind_of(input) == "b" else input
+resolve_conj(input): input if input._array.flags.writeable else ng.copy(input)
 resolve_neg(input): input
 isneginf(input): input == -np.inf
 isposinf(input): input == np.inf

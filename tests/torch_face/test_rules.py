@@ -362,3 +362,45 @@ def test_beta_numbers_come_near_to_one():
     a = torch.full((2000,), 0.05, dtype=torch.float64)
     x = torch.distributions.Beta(a, a).sample()
     assert 1 - x.max() == 2.0**-53
+
+
+VIEWS = {
+    "as_strided": lambda x: x.as_strided((2, 2), (1, 2), 1),
+    "unfold": lambda x: x.unfold(0, 2, 2),
+    "real": lambda x: torch.view_as_complex(x).real,
+    "view_as_real": lambda x: torch.view_as_real(torch.view_as_complex(x)),
+    "adjoint": lambda x: x.H,
+    "positive": lambda x: +x,
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_writes_through_views_reach_the_memory_and_the_gradient(name):
+    leaf = torch.arange(8.0).reshape(4, 2).requires_grad_()
+    x = leaf * 1
+    numbers = VIEWS[name](torch.arange(8).reshape(4, 2).float()).long()  # which elements it shows
+    VIEWS[name](x).mul_(3)
+    expected = np.ones(8)
+    expected[numbers.numpy().ravel()] = 3
+    assert x.detach().numpy().ravel().tolist() == (np.arange(8) * expected).tolist()
+    x.sum().backward()
+    assert leaf.grad.numpy().ravel().tolist() == expected.tolist()
+
+
+def test_windows_that_overlap_add_their_gradients():
+    x = torch.arange(4.0).requires_grad_()
+    (x.unfold(0, 2, 1) * torch.tensor([1.0, 10.0])).sum().backward()
+    assert x.grad.tolist() == [1, 11, 11, 10]
+    with pytest.raises(RuntimeError, match="several times"):
+        x.detach().unfold(0, 2, 1).zero_()
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        x.as_strided((3,), (2,))
+
+
+def test_copies_are_no_views():
+    x = torch.arange(4.0).reshape(2, 2)
+    for made in (x.flip(0), torch.fliplr(x), x.rot90(), torch.diag(x)):
+        made.zero_()
+    assert x.tolist() == [[0, 1], [2, 3]]
+    with pytest.raises(RuntimeError, match="read-only"):
+        torch.ones(2, dtype=torch.complex64).conj().zero_()
