@@ -17,6 +17,7 @@ import os
 import shutil
 import subprocess
 import sys
+from binascii import crc32
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -70,6 +71,7 @@ def export(
     cpu: str = "native",
     shapes: Literal["fixed", "free"] = "free",
     threads: int = 1,
+    workspace: bool = False,
     module: bool = False,
     **named: Any,
 ) -> Export:
@@ -84,7 +86,7 @@ def export(
         Where to write: ``"model"`` makes ``model.so`` (``.dylib``, ``.dll``), ``model.o``,
         ``model.h`` and ``model.json``; ``model.image`` for ``load_native`` where nothing links a
         library, as for macOS and Windows without a C compiler.
-    *examples, shapes, threads, **named
+    *examples, shapes, threads, workspace, **named
         As of ``ng.jit(f).native``; not where that was called.
     cpu
         ``"native"``, this one; ``"generic"``, any of its kind; ``"x86-64-v2"``, ``"x86-64-v3"``,
@@ -128,6 +130,7 @@ def export(
     several = isinstance(function, Mapping)
     options = {"shapes": shapes} if shapes != "free" else {}
     options |= {"threads": threads} if threads != 1 else {}
+    options |= {"workspace": workspace} if workspace else {}
     if several:
         if examples or named or options:
             raise NumgradTypeError(
@@ -138,7 +141,7 @@ def export(
     else:
         native = _native(function, "", examples, {**named, **options})
         natives = {stem if native.name.startswith("lambda_") else native.name: native}
-    _check_names(natives)
+    _check_names(natives, stem)
     if path.with_name(f"{path.name}.py").exists():
         raise NumgradValueError(
             f"export: {path.name}.so beside {path.name}.py would hide it from import; choose "
@@ -153,6 +156,9 @@ def export(
         "name": stem,
         "several": several,
         "library": files["library"].name if "library" in files else None,
+        "checksum": crc32(files["image" if image else "library"].read_bytes())
+        if image or "library" in files
+        else 0,
         **({"image": image} if image else {}),
         "target": target._asdict() | {"name": cpu},
         "versions": {"numgrad": numgrad.__version__, **machine.versions()},
@@ -191,12 +197,26 @@ def _native(
     return function.native(*examples, **named)
 
 
-def _check_names(natives: Mapping[str, NativeFunction]) -> None:
+def _check_names(natives: Mapping[str, NativeFunction], stem: str) -> None:
+    """Raise for names that C does not take, its library has, or the header gives to others."""
     if not natives:
         raise NumgradValueError("export: got no function")
-    for name in natives:
+    names = [f"{stem}_message"]
+    for name, native in natives.items():
         if not isinstance(name, str) or not name.isascii() or identifier(name, set()) != name:
             raise NumgradValueError(f"export: {name!r} is no name of a function in C")
+        if name in objects.NAMES_OF_C:
+            raise NumgradValueError(
+                f"export: {name} is a function of the C library, whose place it would take; choose "
+                f'another name: {{"my_{name}": f.native(x)}}'
+            )
+        words = {"nested", "result", *native.examples.parameters.names, *forms(native)}
+        names += [name, *[f"{name}_{word}" for word in words]]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise NumgradValueError(
+            f"export: {twice[0]} would be the name of two things in {stem}.h; choose other names"
+        )
 
 
 # ----------------------------------------------------------------------------------- descriptions

@@ -180,7 +180,8 @@ class NativeFunction(ExportedFunction):
 
         Notes
         -----
-        Where the status is not 0 the value is NaN.
+        Where the status is not 0 the value is NaN, also for other numbers of variables than the
+        function has inputs left.
         """
         return low_level_function(self, signature, rest, self._adapter)
 
