@@ -87,7 +87,7 @@ _namespace(
         "numgrad.autograd.row_sparse_tensor": "RowSparseTensor",
         "numgrad.config": "get_num_threads set_num_threads",
         "numgrad.errors": "GradcheckError NumgradAssertionError NumgradAttributeError "
-        "NumgradError NumgradIndexError NumgradKeyError NumgradLinAlgError "
+        "NumgradError NumgradImportError NumgradIndexError NumgradKeyError NumgradLinAlgError "
         "NumgradNotImplementedError NumgradOverflowError NumgradRuntimeError NumgradTraceError "
         "NumgradTypeError NumgradValueError",
         "numgrad.tensors.checkpoint": "checkpoint checkpoint_sequential set_checkpoint_early_stop",

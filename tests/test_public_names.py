@@ -18,7 +18,8 @@ from numgrad.core.op import OPS, Op
 from numgrad.nn.activation_formulas import elu
 
 NAMES = """
-GradcheckError NumgradAssertionError NumgradAttributeError NumgradError NumgradIndexError
+GradcheckError NumgradAssertionError NumgradAttributeError NumgradError NumgradImportError
+NumgradIndexError
 NumgradKeyError NumgradLinAlgError NumgradNotImplementedError NumgradOverflowError
 NumgradRuntimeError NumgradTraceError
 NumgradTypeError NumgradValueError RowSparseTensor Tensor abs absolute acos acosh add all allclose

@@ -16,6 +16,7 @@ from numgrad.errors import NumgradRuntimeError
 from numgrad.torch import dtypes
 from numgrad.torch.creation import finished, options, sizes
 from numgrad.torch.dtypes import as_numpy, get_default_dtype
+from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.wrapping import Tensor
 
 
@@ -325,3 +326,6 @@ METHODS: dict[str, Callable[..., Tensor]] = {
     ),
 }  # fmt: skip
 """Methods of Tensors that fill them."""
+
+
+__getattr__ = _refuse(globals())
