@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.core.interpreter import drawn as drawn_by_interpreter
 from numgrad.errors import NumgradRuntimeError
+from numgrad.random.generator import at_once
 from numgrad.torch import dtypes
 from numgrad.torch.creation import finished, options, sizes
 from numgrad.torch.dtypes import as_numpy, get_default_dtype
 from numgrad.torch.missing import refuse as _refuse
-from numgrad.torch.wrapping import Tensor
+from numgrad.torch.wrapping import Tensor, wrapped
 
 
 class Generator:
@@ -121,11 +123,21 @@ def source_of(generator: Any) -> Any:
 
 
 def drawn(draw: Callable[..., Any], shape: tuple[int, ...], d: Any, generator: Any = None) -> Any:
-    """An array of random numbers; of complex ones parts of half the variance."""
+    """Random numbers of a dtype: a Tensor, in ``vmap`` of numbers as its ``randomness`` says."""
     source = source_of(generator)
-    if d.kind == "c":
-        return ((draw(source, shape) + 1j * draw(source, shape)) * np.sqrt(0.5)).astype(d)
-    return np.asarray(draw(source, shape)).astype(d)
+    if at_once():
+        return finished(np.asarray(draw(source, shape)).astype(d))
+    given: Any = np.random.get_bit_generator if source is np.random else None  # pyright: ignore
+    bits = source._bit_generator if given is None else given()
+    numbers = drawn_by_interpreter(lambda size: draw(source, size), bits, (), shape, np.dtype(d))
+    return wrapped(numbers)
+
+
+def _of_parts(draw: Callable[..., Any], d: Any) -> Callable[..., Any]:
+    """A draw, for complex numbers of parts of half the variance."""
+    if d.kind != "c":
+        return draw
+    return lambda source, shape: (draw(source, shape) + 1j * draw(source, shape)) * np.sqrt(0.5)
 
 
 def _uniform(source: Any, shape: tuple) -> Any:
@@ -145,7 +157,9 @@ def _of_shape(name: str, draw: Callable[..., Any]) -> Callable[..., Tensor]:
             size = (rest.pop("size"),)
         options(name, **rest)
         d = as_numpy(dtype) or get_default_dtype().numpy
-        made = finished(drawn(draw, sizes(size), d, generator), requires_grad)
+        made = drawn(_of_parts(draw, d), sizes(size), d, generator)
+        if requires_grad:
+            made.requires_grad_()
         return made if out is None else out.copy_(made)
 
     function.__name__ = function.__qualname__ = name
@@ -178,8 +192,12 @@ def randint(
         raise NumgradRuntimeError(
             f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
         )
-    array = source_of(generator).randint(low, high, sizes((size,)), np.int64)
-    made = finished(np.asarray(array).astype(as_numpy(dtype)), requires_grad)
+    made = drawn(
+        lambda source, shape: source.randint(low, high, shape, np.int64),
+        sizes((size,)), as_numpy(dtype), generator,
+    )  # fmt: skip
+    if requires_grad:
+        made.requires_grad_()
     return made if out is None else out.copy_(made)
 
 
@@ -194,7 +212,10 @@ def randint_like(
 def randperm(n: int, *, generator: Any = None, dtype: Any = dtypes.int64, **rest: Any) -> Tensor:
     """Return the integers below ``n`` in random order."""
     options("randperm", **rest)
-    return finished(source_of(generator).permutation(n).astype(as_numpy(dtype)))
+    d = as_numpy(dtype)
+    if at_once():
+        return finished(source_of(generator).permutation(n).astype(d))
+    return rand(n, generator=generator, dtype=dtypes.float64).argsort().to(dtype)
 
 
 def normal(
@@ -214,6 +235,9 @@ def normal(
 
 def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = None) -> Tensor:
     """Return 1 with the probability that each element says, else 0."""
+    if not at_once():
+        uniform = rand(input.shape, dtype=dtypes.float64, generator=generator)
+        return (uniform < (input if p is None else p)).to(input.dtype)
     chance = np.broadcast_to(
         np.asarray(input._tensor._array if p is None else _number(p)), input.shape
     )
@@ -239,27 +263,30 @@ def multinomial(
 ) -> Tensor:
     """Return indices drawn with the weights of each row."""
     weights = input._tensor._array.astype(np.float64)
-    rows = weights.reshape(-1, weights.shape[-1])
-    source, drawn_rows = source_of(generator), []
-    for row in rows:
-        if not (np.isfinite(row).all() and (row >= 0).all() and row.sum() > 0):
-            raise NumgradRuntimeError(
-                "multinomial: probability tensor contains either `inf`, `nan` or element < 0, or "
-                "sums to 0"
-            )
-        if not replacement and np.count_nonzero(row) < num_samples:
-            raise NumgradRuntimeError(
-                "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
-            )
-        drawn_rows.append(source.choice(len(row), num_samples, replacement, row / row.sum()))
-    made = finished(np.array(drawn_rows, np.int64).reshape(*weights.shape[:-1], num_samples))
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and (weights.sum(-1) > 0).all()):
+        raise NumgradRuntimeError(
+            "multinomial: probability tensor contains either `inf`, `nan` or element < 0, or "
+            "sums to 0"
+        )
+    if not replacement and (np.count_nonzero(weights, -1) < num_samples).any():
+        raise NumgradRuntimeError(
+            "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
+        )
+    weights, count = weights / weights.sum(-1, keepdims=True), weights.shape[-1]
+
+    def draw(source: Any, shape: tuple) -> Any:
+        rows = np.broadcast_to(weights, (*shape[:-1], count)).reshape(-1, count)
+        chosen = [source.choice(count, num_samples, replacement, row) for row in rows]
+        return np.array(chosen, np.int64).reshape(shape)
+
+    made = drawn(draw, (*weights.shape[:-1], num_samples), np.int64, generator)
     return made if out is None else out.copy_(made)
 
 
 def poisson(input: Any, generator: Any = None) -> Tensor:
     """Return Poisson numbers of the rates that elements say."""
     x = input._tensor
-    return finished(np.asarray(source_of(generator).poisson(x._array)).astype(x.dtype))
+    return drawn(lambda source, shape: source.poisson(x._array, shape), x.shape, x.dtype, generator)
 
 
 def _filling(name: str, draw: Callable[..., Any], **defaults: Any) -> Callable[..., Tensor]:
@@ -269,9 +296,11 @@ def _filling(name: str, draw: Callable[..., Any], **defaults: Any) -> Callable[.
         values = {**dict(zip(defaults, args, strict=False)), **given}
         values = {key: _number(values.get(key, default)) for key, default in defaults.items()}
         target = self._tensor
-        source, shape = source_of(generator), tuple(target.shape)
-        numbers = draw(name, target, source, shape, *values.values())
-        target.copy_(np.asarray(numbers).astype(target.dtype))  # pyright: ignore
+        numbers = drawn(
+            lambda source, shape: draw(name, target, source, shape, *values.values()),
+            tuple(target.shape), target.dtype, generator,
+        )  # fmt: skip
+        target.copy_(numbers._tensor)  # pyright: ignore[reportAttributeAccessIssue]
         return self
 
     method.__name__ = method.__qualname__ = name

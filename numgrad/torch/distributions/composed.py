@@ -13,7 +13,7 @@ from numgrad.torch.distributions.transforms import (
     Transform,
     sum_rightmost,
 )  # fmt: skip
-from numgrad.torch.distributions.vectors import Categorical
+from numgrad.torch.distributions.vectors import CLASSES
 
 
 class Independent(Distribution):
@@ -193,7 +193,7 @@ class MixtureSameFamily(Distribution):
         self, mixture_distribution: Any, component_distribution: Any,
         validate_args: bool | None = None,
     ) -> None:  # fmt: skip
-        if not isinstance(mixture_distribution, Categorical):
+        if not isinstance(mixture_distribution, CLASSES["Categorical"]):
             raise NumgradValueError("the mixture distribution needs to be a Categorical")
         if not isinstance(component_distribution, Distribution):
             raise NumgradValueError("the component distribution needs to be a Distribution")
