@@ -94,10 +94,8 @@ def said(name: str, space: str = "") -> str:
     for pattern, text in OUT_OF_SCOPE.items():
         if fnmatchcase(path, pattern) or ("." not in pattern and fnmatchcase(name, pattern)):
             return f"out of scope; {text}"
-    from numgrad.torch.calls import ROWS
-
     known = vars(sys.modules.get(f"numgrad.torch.{space}", sys.modules["numgrad.torch"]))
-    close = close_matches(name, {*ROWS.get(space, ()), *known.get("__all__", known)}, 1, 0.75)
+    close = close_matches(name, known.get("__all__", known), 1, 0.75)
     near = f"; the nearest is {close[0]}" if close else ""
     return f"planned, if it is PyTorch's{near}; numgrad's own names are in ng.ops"
 
