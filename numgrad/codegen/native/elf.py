@@ -318,7 +318,7 @@ class _Linker:
         entries = [bytes(_SECTION.size)]
         strings = len(self.image)
         for name, kind, flags, place, address, length, link, info, size in self.headers:
-            align = 64 if kind == _PROGBITS and not size else 8
+            align = 64 if kind == _PROGBITS and not size else 4 if kind == _NOTE else 8
             entries.append(
                 _SECTION.pack(
                     len(names), kind, flags, address, place, length, link, info, align, size

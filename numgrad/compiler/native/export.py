@@ -237,6 +237,7 @@ def _described(name: str, native: NativeFunction) -> dict[str, Any]:
             )
     return program.about | {
         "name": name,
+        "workspace": native.workspace_size,
         "positional": parameters.positional,
         "star": parameters.star,
         "double_star": parameters.double_star,
