@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import numgrad
+from numgrad.errors import NumgradError
 
 HELP = "write a compiled function to a library, an object and a header"
 
@@ -36,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cpu", default="native", help='such as "generic" (default: native)')
     parser.add_argument("--shapes", choices=("free", "fixed"), default="free")
     parser.add_argument("--threads", type=int, default=1, help="of large loops (default: 1)")
+    parser.add_argument("--workspace", action="store_true", help="take memory from the caller")
     parser.add_argument("--module", action="store_true", help="write PATH_native.py as well")
 
 
@@ -54,16 +56,22 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     if not isinstance(function, Mapping) and not hasattr(function, "native"):
         function = numgrad.jit(function)
-    exported = numgrad.export(
-        function,
-        Path(arguments.output or name.rpartition(".")[2]),
-        *[value for key, value in given if not key],
-        cpu=arguments.cpu,
-        shapes=arguments.shapes,
-        threads=arguments.threads,
-        module=arguments.module,
-        **{key: value for key, value in given if key},
-    )
+    try:
+        exported = numgrad.export(
+            function,
+            Path(arguments.output or name.rpartition(".")[2]),
+            *[value for key, value in given if not key],
+            cpu=arguments.cpu,
+            shapes=arguments.shapes,
+            threads=arguments.threads,
+            workspace=arguments.workspace,
+            module=arguments.module,
+            **{key: value for key, value in given if key},
+        )
+    except NumgradError as error:
+        text = str(error)
+        print(text if text.startswith("export: ") else f"export: {text}", file=sys.stderr)
+        return 2
     print(exported)
     return 0
 

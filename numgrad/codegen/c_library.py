@@ -118,7 +118,8 @@ class CParameter:
     ----------
     role
         ``"number"``; ``"array"``, whose elements are read; ``"inout"``, a donated array that is
-        overwritten; ``"length"``; ``"result"``, where elements are written.
+        overwritten; ``"length"``; ``"result"``, where elements are written; ``"workspace"``, the
+        last one.
     rank
         Axes of the array behind the pointer; 0 for a number.
     """
@@ -129,11 +130,13 @@ class CParameter:
     @property
     def is_pointer(self) -> bool:
         """Whether it is an address."""
-        return self.role in ("array", "inout", "result")
+        return self.role in ("array", "inout", "result", "workspace")
 
     def declarations(self) -> list[str]:
         """The parameters in C."""
         kind = c_type(self.dtype)
+        if self.role == "workspace":
+            return ["struct numgrad_workspace *workspace"]
         if self.role == "array":
             return [f"const {kind} *{self.name}"]
         if self.is_pointer:
@@ -141,6 +144,34 @@ class CParameter:
         if self.dtype.kind == "c":
             return [f"{kind} {self.name}_real", f"{kind} {self.name}_imag"]
         return [f"{kind} {self.name}"]
+
+
+class Workspace(ctypes.Structure):
+    """Memory for calls of one thread at a time: ``struct numgrad_workspace`` of the header.
+
+    Attributes
+    ----------
+    memory, size
+        Address and bytes.
+    needed
+        The most bytes that a call had in use so far; calls with more than ``size`` call ``malloc``.
+    """
+
+    _fields_ = (
+        ("memory", ctypes.c_void_p),
+        ("size", ctypes.c_int64),
+        ("needed", ctypes.c_int64),
+    )
+    memory: int
+    size: int
+    needed: int
+
+    def __init__(self, size: int) -> None:
+        self.buffer = np.empty(size, np.uint8)
+        super().__init__(self.buffer.ctypes.data, size, 0)
+
+    def __repr__(self) -> str:
+        return f"Workspace(size={self.size}, needed={self.needed})"
 
 
 class ExportedFunction:
@@ -232,7 +263,14 @@ class ExportedFunction:
             for p in ports:
                 does = "overwrites" if p.name in self.overwritten else word
                 lines.append(f"  {does} {p.path}: {p.dtype} {p.extents}")
+        fixed = [p.path for p in self.inputs if self._fixes(p)]
+        if fixed:
+            lines.append(f"  it was traced for these lengths of {', '.join(fixed)}, no others")
         return "\n".join(lines)
+
+    def _fixes(self, port: Port) -> bool:
+        """Whether lengths of an input that were to be free are numbers."""
+        return self.about["free"] and any(n.isdigit() and int(n) > 1 for n in port.shape or ())
 
     # --------------------------------------------------------------------------------------- calls
 
@@ -245,6 +283,22 @@ class ExportedFunction:
         if status:
             return self._failed(status, args, kwargs)
         return self._nested(results)
+
+    def workspace(self, *args: Any, **kwargs: Any) -> Workspace:
+        """A workspace of the size that a call with these arguments needs.
+
+        Raises a TypeError unless the function was made with ``workspace=True``.
+        """
+        if all(a.role != "workspace" for a in self.arguments):
+            raise self.type_error(f"{self.name}: has no workspace; make it with workspace=True")
+        arrays = [np.array(a) for a in self.checked(self._leaves(args, kwargs), self.inputs)]
+        lengths = self.lengths_of(arrays)
+        results = [np.empty(o.shape_for(lengths), o.dtype) for o in self.outputs]
+        query = Workspace(0)
+        status = self.ctypes(*self._passed(arrays, lengths, results, ctypes.addressof(query)))
+        if status:
+            self._failed(status, args, kwargs)
+        return Workspace(query.needed)
 
     def _failed(self, status: int, args: Any, kwargs: Any) -> Any:
         raise self.run_time_error(f"{self.name}: {MESSAGES[status]}")
@@ -324,8 +378,9 @@ class ExportedFunction:
         for port, array in zip(self.inputs, arrays, strict=True):
             expected = port.shape_for(lengths)
             if array.shape != expected:
+                hint = ", for which it was traced; make one for others" * self._fixes(port)
                 raise self.value_error(
-                    f"{self.name}: {port.path} has shape {array.shape}, expected {expected}"
+                    f"{self.name}: {port.path} has shape {array.shape}, expected {expected}{hint}"
                 )
         for left, sign, right in self.about["relations"]:
             a, b = length_of(left, lengths), length_of(right, lengths)
@@ -337,7 +392,11 @@ class ExportedFunction:
         return lengths
 
     def _passed(
-        self, arrays: Sequence[Any], lengths: Mapping[str, int], results: Sequence[Any]
+        self,
+        arrays: Sequence[Any],
+        lengths: Mapping[str, int],
+        results: Sequence[Any],
+        workspace: Any = None,
     ) -> list[Any]:
         """The arguments of the C function."""
         given, made = iter(arrays), iter(results)
@@ -347,6 +406,8 @@ class ExportedFunction:
                 passed.append(lengths[argument.name])
             elif argument.role == "result":
                 passed.append(next(made).ctypes.data)
+            elif argument.role == "workspace":
+                passed.append(workspace)
             elif argument.is_pointer:
                 passed.append(next(given).ctypes.data)
             else:

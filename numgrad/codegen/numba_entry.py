@@ -33,12 +33,16 @@ def numba_function(
     name, address, arguments = function.name, function.address, function.arguments
     given = [a for a in arguments if a.role in ("array", "inout", "number")]
     results = [a for a in arguments if a.role == "result"]
+    last = ["workspace"] if any(a.role == "workspace" for a in arguments) else []
 
     space: dict[str, Any] = {"_np": np, "_invoke": _invocation(name, address, arguments)}
     body = []
     for a in (*given, *(results if into else ())):
         if a.is_pointer and a.rank:
             space[f"_as_{a.name}"] = _as_argument(name, a)
+            body.append(f"{a.name} = _as_{a.name}({a.name})")
+        elif a.dtype.kind in "iu":
+            space[f"_as_{a.name}"] = _as_integer(name, a)
             body.append(f"{a.name} = _as_{a.name}({a.name})")
     for length, (number, axis) in function.about["lengths"].items():
         body.append(f"{length} = {given[number].name}.shape[{axis}]")
@@ -50,6 +54,15 @@ def numba_function(
                 f"{axis} than the example, or than other arrays')",
             ]
     own = []
+    for result in results if into else ():
+        for a in given:
+            if result.rank and a.rank and (result.dtype == a.dtype):
+                body += [
+                    f"if {result.name}.size > 0 and {result.name}.ctypes.data == "
+                    f"{a.name}.ctypes.data:",
+                    f"    raise ValueError('{name}: {result.name} is the memory of {a.name}, which "
+                    "only a donated argument of ng.jit (donate=...) may be')",
+                ]
     for argument, port in zip(results, function.outputs, strict=True):
         extents = port.shape
         if extents is None:
@@ -68,7 +81,8 @@ def numba_function(
     passed = [a.name for a in arguments if a.role != "result" or a.rank]
     body.append(f"_out = _invoke({', '.join(passed)})")
     for status, message in MESSAGES.items():
-        body += [f"if _out[0] == {status}:", f"    raise RuntimeError('{name}: {message}')"]
+        error = "ValueError" if status == 1 else "RuntimeError"  # of lengths
+        body += [f"if _out[0] == {status}:", f"    raise {error}('{name}: {message}')"]
     numbers = iter(range(1, len(results) + 1))
     texts = iter([a.name if a.rank else f"_out[{next(numbers)}]" for a in results])
     returned = []
@@ -80,7 +94,7 @@ def numba_function(
             returned.append(text)
     whole = f"({', '.join(returned)})" if returned else "None"
     body.append(f"return {returned[0] if len(returned) == 1 else whole}")
-    head = ", ".join([*(a.name for a in given), *own])
+    head = ", ".join([*(a.name for a in given), *own, *last])
     source = "\n".join([f"def {name}({head}):", *("    " + line for line in body)])
     exec(source, space)
     return njit(nogil=True)(space[name])
@@ -114,6 +128,38 @@ def _as_argument(name: str, argument: CParameter) -> Any:
     return given
 
 
+def _as_integer(name: str, argument: CParameter) -> Any:
+    """A function of Numba that converts an integer, which has to fit."""
+    from numba import types
+    from numba.core.errors import TypingError
+    from numba.extending import overload
+
+    kind = getattr(types, type_name(argument.dtype))
+    message = f"{name}: {argument.name} does not fit in {argument.dtype}"
+
+    def given(number):
+        return number
+
+    @overload(given)
+    def _of_type(number):
+        if isinstance(number, types.Boolean):
+            return lambda number: kind(number)
+        if not isinstance(number, types.Integer):
+            raise TypingError(f"{name}: {argument.name} is {number}, expected {kind}")
+        if number == kind:
+            return lambda number: number
+
+        def converted(number):
+            result = kind(number)
+            if result != number:
+                raise ValueError(message)
+            return result
+
+        return converted
+
+    return given
+
+
 def _invocation(name: str, address: int, arguments: Sequence[CParameter]) -> Any:
     """An intrinsic of Numba: the status of a call, and the numbers that it writes."""
     from llvmlite import ir
@@ -126,14 +172,22 @@ def _invocation(name: str, address: int, arguments: Sequence[CParameter]) -> Any
 
     def check(argument: CParameter, given: Any) -> None:
         """Refuse what is no number that the argument holds."""
+        if argument.role == "workspace":
+            if given != types.none and not (
+                isinstance(given, types.Array)
+                and (given.ndim, given.layout, given.mutable) == (1, "C", True)
+            ):
+                raise TypingError(
+                    f"{name}: workspace is {given}, expected a contiguous array of one axis to "
+                    "take memory from, or None"
+                )
+            return
         if argument.is_pointer:
             return
         kind = getattr(types, type_name(argument.dtype))
         ranks = {types.Boolean: 0, types.Integer: 1, types.Float: 2, types.Complex: 3}
         rank = next((r for t, r in ranks.items() if isinstance(given, t)), 4)
-        most = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}[argument.dtype.kind]
-        wider = rank == most == 1 and given.bitwidth > 8 * argument.dtype.itemsize
-        if rank > most or wider:
+        if rank > {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}[argument.dtype.kind]:
             raise TypingError(f"{name}: {argument.name} is {given}, expected {kind}")
 
     def ir_type(argument: CParameter) -> Any:
@@ -153,6 +207,18 @@ def _invocation(name: str, address: int, arguments: Sequence[CParameter]) -> Any
             return [pair.real, pair.imag]
         return [builder.zext(value, ir.IntType(8))] if argument.dtype.kind == "b" else [value]
 
+    def memory_of(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+        """The address of a workspace of an array's memory; null for None."""
+        if kind == types.none:
+            return ir.Constant(cgutils.voidptr_t, None)
+        array, wide = context.make_array(kind)(context, builder, value), ir.IntType(64)
+        size = builder.mul(array.nitems, array.itemsize)
+        place = cgutils.alloca_once(builder, wide, size=3)
+        numbers = builder.ptrtoint(array.data, wide), size, ir.Constant(wide, 0)
+        for k, number in enumerate(numbers):
+            builder.store(number, cgutils.gep_inbounds(builder, place, k))
+        return builder.bitcast(place, cgutils.voidptr_t)
+
     def call(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
         given = iter(zip(passed, signature.args, values, strict=True))
         operands, places = [], []
@@ -164,7 +230,9 @@ def _invocation(name: str, address: int, arguments: Sequence[CParameter]) -> Any
                 operands.append(builder.bitcast(place, cgutils.voidptr_t))
                 continue
             _, kind, value = next(given)
-            if argument.is_pointer:
+            if argument.role == "workspace":
+                operands.append(memory_of(context, builder, kind, value))
+            elif argument.is_pointer:
                 array = context.make_array(kind)(context, builder, value)
                 operands.append(builder.bitcast(array.data, cgutils.voidptr_t))
             else:

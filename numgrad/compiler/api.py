@@ -378,7 +378,7 @@ class Jitted(Generic[P, R]):
 
     def native(
         self, *examples: Any, shapes: Literal["fixed", "free"] = "free", threads: int = 1,
-        **named: Any,
+        workspace: bool = False, **named: Any,
     ) -> NativeFunction:  # fmt: skip
         """The function as machine code for C, for Numba's compiled functions and for SciPy.
 
@@ -397,6 +397,11 @@ class Jitted(Generic[P, R]):
             In how many threads a call may run its large loops, of half a millisecond and more. It
             creates them and waits for them; calls beside another one, as in ``prange``, run in
             their own thread. Results have the same bits for any number.
+        workspace
+            Whether the function has a last argument, ``struct numgrad_workspace *workspace`` of
+            ``{void *memory; int64_t size; int64_t needed;}``: it takes memory from there and calls
+            ``malloc`` only for what is beyond; ``needed`` tells how much a call had in use, also
+            of a size of 0. NULL is none. `NativeFunction.workspace` makes one.
 
         Returns
         -------
@@ -427,20 +432,22 @@ class Jitted(Generic[P, R]):
         from numgrad.compiler.native.function import NativeFunction
         from numgrad.compiler.native.program import (
             NativeProgram,
-            check_threads,
+            check_options,
             with_copied_results,
         )
 
         if shapes not in ("fixed", "free"):
             raise NumgradValueError(f'native: shapes is "fixed" or "free", got {shapes!r}')
-        check_threads(threads)
+        check_options(threads, workspace)
         copied = Jitted(with_copied_results(self.__wrapped__), self._choices)
         parameters = copied._parameters
         with no_grad():
             arguments = signature.Arguments.of(parameters, parameters.bind(examples, named))
             specialisation = copied._suitable(arguments, copied._key(arguments))
         arrays = specialisation.force(arguments, run=False)
-        program = NativeProgram(specialisation, arrays, shapes == "fixed", parameters.name, threads)
+        program = NativeProgram(
+            specialisation, arrays, shapes == "fixed", parameters.name, threads, workspace
+        )
         return NativeFunction(program, parameters, arguments, self)
 
     def report(self) -> Report:

@@ -149,6 +149,8 @@ def test_it_loads_with_numpy_alone(native: Any, tmp_path: Path) -> None:
         "import numpy as np, numgrad as ng\n"
         f"f = ng.load_native({str(tmp_path / 'model')!r})\n"
         "print(f(np.linspace(-1.0, 1.0, 4), 2.0)[1].sum().hex())\n"
+        "rooms = ('tensors', 'operations', 'autograd', 'compiler.api')\n"
+        "assert not [room for room in rooms if f'numgrad.{room}' in sys.modules]\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

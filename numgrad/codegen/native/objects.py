@@ -26,6 +26,7 @@ from numgrad.codegen.native import machine
 from numgrad.codegen.native.block_pool import exported_pool
 from numgrad.codegen.native.kernel import NativeCode
 from numgrad.codegen.native.machine import Target
+from numgrad.codegen.native.workspace import WITH_WORKSPACE
 from numgrad.errors import NumgradNotImplementedError, NumgradValueError
 
 _V2 = "+cx16,+popcnt,+sahf,+sse3,+sse4.1,+sse4.2,+ssse3"
@@ -89,7 +90,7 @@ def target_of(cpu: str) -> Target:
     """What LLVM calls a CPU and its system."""
     own = binding.get_process_triple()
     if cpu == "native":
-        return Target(own, *machine.cpu())
+        return machine.target()
     if cpu == "generic":
         return Target(own, "generic" if machine.is_arm() else "x86-64", "")
     if cpu not in _CPUS:
@@ -100,7 +101,7 @@ def target_of(cpu: str) -> Target:
     return Target(triple, name, features)
 
 
-def external_modules(externals: Collection[str]) -> list[str]:
+def external_modules(externals: Collection[str], workspace: bool = False) -> list[str]:
     """The texts of kernels that others call, with those that they call, for the target."""
     texts: dict[str, str] = {}
     left = list(externals)
@@ -114,8 +115,9 @@ def external_modules(externals: Collection[str]) -> list[str]:
             )
         source = linker.native_source(external)
         kernel = Kernel(source.name, source.source, source.signature, False, True, {})
-        name = linker.external_symbol(external)
-        texts[external] = re.sub(r"@numba_entry\b", f"@{name}", NativeCode(kernel).translated())
+        name = linker.external_symbol(external) + WITH_WORKSPACE * workspace
+        text = NativeCode(kernel).translated(workspace)
+        texts[external] = re.sub(r"@numba_entry\b", f"@{name}", text)
         left += source.externals
     return list(texts.values())
 

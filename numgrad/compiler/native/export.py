@@ -71,6 +71,7 @@ def export(
     cpu: str = "native",
     shapes: Literal["fixed", "free"] = "free",
     threads: int = 1,
+    workspace: bool = False,
     module: bool = False,
     **named: Any,
 ) -> Export:
@@ -85,7 +86,7 @@ def export(
         Where to write: ``"model"`` makes ``model.so`` (``.dylib``, ``.dll``), ``model.o``,
         ``model.h`` and ``model.json``; ``model.image`` for ``load_native`` where nothing links a
         library, as for macOS and Windows without a C compiler.
-    *examples, shapes, threads, **named
+    *examples, shapes, threads, workspace, **named
         As of ``ng.jit(f).native``; not where that was called.
     cpu
         ``"native"``, this one; ``"generic"``, any of its kind; ``"x86-64-v2"``, ``"x86-64-v3"``,
@@ -129,6 +130,7 @@ def export(
     several = isinstance(function, Mapping)
     options = {"shapes": shapes} if shapes != "free" else {}
     options |= {"threads": threads} if threads != 1 else {}
+    options |= {"workspace": workspace} if workspace else {}
     if several:
         if examples or named or options:
             raise NumgradTypeError(

@@ -15,6 +15,19 @@ import numgrad
 from numgrad.codegen.c_library import MESSAGES, CParameter, ExportedFunction, c_type
 from numgrad.compiler.native.program import identifier
 
+_WORKSPACE = """\
+#ifndef NUMGRAD_WORKSPACE
+#define NUMGRAD_WORKSPACE
+/* Memory for calls of one thread at a time. What is beyond `size` is allocated; `needed` becomes
+ * the most bytes that a call had in use, so a call with {NULL, 0, 0} tells the size. */
+struct numgrad_workspace {
+  void *memory;
+  int64_t size;
+  int64_t needed;
+};
+#endif
+""".splitlines()
+
 
 def header(stem: str, functions: Sequence[ExportedFunction], cpu: str) -> str:
     """The text of ``<stem>.h``."""
@@ -34,6 +47,8 @@ def header(stem: str, functions: Sequence[ExportedFunction], cpu: str) -> str:
         "#endif",
         "",
     ]
+    if any(a.role == "workspace" for f in functions for a in f.arguments):
+        lines += _WORKSPACE
     for function in functions:
         lines += [*_comment(function), function.declaration, "", *_structured(function)]
     lines += [
@@ -114,9 +129,12 @@ def _groups(function: ExportedFunction) -> list[tuple[str, list[CParameter], boo
     inputs = iter(owners)
     members: dict[str, list[CParameter]] = {}
     results: list[CParameter] = []
+    workspace = [argument for argument in function.arguments if argument.role == "workspace"]
     for argument in function.arguments:
         if argument.role == "result":
             results.append(argument)
+        elif argument.role == "workspace":
+            continue
         elif argument.role == "length":
             number, _ = function.about["lengths"][argument.name]
             members[owners[number]].append(argument)
@@ -124,7 +142,8 @@ def _groups(function: ExportedFunction) -> list[tuple[str, list[CParameter], boo
             members.setdefault(next(inputs), []).append(argument)
     groups = [(name, arguments, alone[name]) for name, arguments in members.items()]
     nesting = function.about["results"]
-    return [*groups, *([("result", results, "items" not in nesting)] if results else [])]
+    groups += [("result", results, "items" not in nesting)] if results else []
+    return groups + ([("workspace", workspace, True)] if workspace else [])
 
 
 def _count(nesting: Any) -> int:

@@ -85,12 +85,19 @@ def _copied(leaf: Any) -> Any:
 MOST_THREADS = 1024
 
 
-def check_threads(threads: Any) -> None:
-    """Raise unless it is a number of threads."""
+def check_options(threads: Any, workspace: Any) -> None:
+    """Raise unless these are a number of threads and a flag that go together."""
+    if not isinstance(workspace, bool):
+        raise NumgradTypeError(f"native: workspace is True or False, got {workspace!r}")
     if isinstance(threads, bool) or not isinstance(threads, int | np.integer):
         raise NumgradTypeError(f"native: threads is an integer, got {threads!r}")
     if not 1 <= threads <= MOST_THREADS:
         raise NumgradValueError(f"native: threads is from 1 to {MOST_THREADS}, got {threads}")
+    if workspace and threads > 1:
+        raise NumgradValueError(
+            "native: a function with a workspace allocates nothing, and threads have memory of "
+            "their own; threads=1 or workspace=False"
+        )
 
 
 class PortTerms(NamedTuple):
@@ -131,6 +138,8 @@ class NativeProgram:
         Whether lengths are those of the examples.
     threads
         In how many threads large loops may run: Note [Teams] in ``codegen.native.team``.
+    workspace
+        Whether the caller may give memory: Note [Workspaces] in ``codegen.native.workspace``.
 
     Attributes
     ----------
@@ -149,9 +158,9 @@ class NativeProgram:
 
     def __init__(
         self, specialisation: Specialisation, arrays: Sequence[Any], fixed: bool, name: str,
-        threads: int = 1,
+        threads: int = 1, workspace: bool = False,
     ) -> None:  # fmt: skip
-        self.name = identifier(name, set())
+        self.name, self.free = identifier(name, set()), not fixed
         self.layout = specialisation.layout
         program = specialisation.program
         assert isinstance(program, KernelProgram)
@@ -166,8 +175,10 @@ class NativeProgram:
         self._sources: list[Any] = []
         """For each input of the graph its address, or the parts of a number."""
         texts = self._read_inputs(arrays, fixed)
-        self.writer = EntryWriter(texts)
-        steps = NativeSteps(self._refused, lambda array: self._constant(array, True), int(threads))
+        self.writer = EntryWriter(texts, workspace)
+        steps = NativeSteps(
+            self._refused, lambda array: self._constant(array, True), int(threads), workspace
+        )
         self.module = steps.module
         relations = [] if fixed else self.sizes.relations()
         self.relations = [
@@ -182,6 +193,8 @@ class NativeProgram:
         self.arguments += [
             CArgument(o.name, o.dtype, "result", len(o.shape or ())) for o in self.outputs
         ]
+        if workspace:
+            self.arguments.append(CArgument("workspace", INT64, "workspace"))
         for relation in self.relations:
             self.writer.require(*relation)
         self._write(steps)
@@ -215,7 +228,7 @@ class NativeProgram:
     def _read_inputs(self, arrays: Sequence[Any], fixed: bool) -> dict[int, str]:
         """Note inputs and C arguments; return what the length of each axis is."""
         texts: dict[int, str] = {}
-        used: set[str] = set()
+        used = {"workspace"}
         entries = list(zip(self.layout.inputs, self.graph.inputs, arrays, strict=True))
         for entry, value, array in entries:
             if entry.leaf is None or fixed:  # lengths that no caller chooses
@@ -329,7 +342,8 @@ class NativeProgram:
     def modules(self, symbol: str, forms: Sequence[str] = ()) -> list[str]:
         """LLVM's language of the entry, under a name, of all that it calls, and of adapters."""
         parts = [self._text().replace("@native(", f"@{symbol}("), *self._beside(symbol, forms)]
-        return ["\n".join(parts), *objects.external_modules(self.module.externals)]
+        others = self.module.externals - self.module.own_externals()
+        return ["\n".join(parts), *objects.external_modules(others)]
 
     def identity(self, symbol: str, forms: Sequence[str] = ()) -> list[str]:
         """All that decides machine code of ``modules``, besides the compiler and the CPU."""
@@ -369,6 +383,7 @@ class NativeProgram:
         return {
             "name": self.name,
             "threads": self.module.threads,
+            "free": self.free,
             "arguments": [
                 {"name": a.name, "dtype": a.dtype.name, "role": a.role, "rank": a.rank}
                 for a in self.arguments
