@@ -6,22 +6,9 @@ from numgrad.torch.optim import base as _base, lr_scheduler, swa_utils
 from numgrad.torch.paths import alias as _alias
 
 _ALGORITHMS = [
-    "ASGD",
-    "Adadelta",
-    "Adafactor",
-    "Adagrad",
-    "Adam",
-    "AdamW",
-    "Adamax",
-    "LBFGS",
-    "Muon",
-    "NAdam",
-    "RAdam",
-    "RMSprop",
-    "Rprop",
-    "SGD",
-    "SparseAdam",
-]
+    "ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "LBFGS", "Muon",
+    "NAdam", "RAdam", "RMSprop", "Rprop", "SGD", "SparseAdam",
+]  # fmt: skip
 globals().update({name: _base.algorithm(name) for name in _ALGORITHMS})
 Optimizer = _base.Optimizer
 register_optimizer_step_pre_hook = _base.base.register_optimizer_step_pre_hook
@@ -29,10 +16,4 @@ register_optimizer_step_post_hook = _base.base.register_optimizer_step_post_hook
 __all__ = sorted(["Optimizer", "lr_scheduler", "swa_utils", *_ALGORITHMS])
 __getattr__ = _absent(__name__, __all__, {})
 _alias(__name__, "optim.optimizer " + " ".join(f"optim.{name.lower()}" for name in _ALGORITHMS))
-_HERE = (
-    lr_scheduler,
-    swa_utils,
-    required,
-    register_optimizer_step_pre_hook,
-    register_optimizer_step_post_hook,
-)
+_HERE = lr_scheduler, swa_utils, required
