@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.optim import base as _optimizers  # whose Optimizer schedules ask for
 from numgrad.torch.specialization import expose, specialize
 
@@ -13,3 +14,6 @@ expose(globals(), "numgrad.optim.lr_scheduler", _base, _factor, _periodic, _comp
 _LRScheduler = _base.LRScheduler
 EPOCH_DEPRECATION_WARNING = _base.EPOCH_IS_DEPRECATED
 _HOME = _optimizers.Optimizer
+
+
+__getattr__ = _refuse(globals())

@@ -8,6 +8,7 @@ import numpy as np
 
 from numgrad.nn.utils import clip_grad
 from numgrad.torch.creation import from_numpy
+from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.nn import module as _modules  # whose Module averages are
 from numgrad.torch.optim import lr_scheduler as _schedulers  # which SWALR is one of
 from numgrad.torch.specialization import expose, specialize
@@ -31,3 +32,4 @@ class AveragedModel(_base.AveragedModel):
 
 
 _HOMES = _modules, _schedulers
+__getattr__ = _refuse(globals())

@@ -9,6 +9,8 @@ import numpy as np
 
 from numgrad.data import loader as _numgrad_loader
 from numgrad.random.generator import generator_of
+from numgrad.torch.missing import refuse as _refuse
+from numgrad.torch.paths import alias as _alias
 from numgrad.torch.random import Generator
 from numgrad.torch.specialization import expose, specialize
 from numgrad.torch.wrapping import unwrap, wrap
@@ -39,6 +41,9 @@ def _specialized(name: str) -> Any:
 _dataset, _sampler = _specialized("dataset"), _specialized("sampler")
 _loader = _specialized("loader")
 expose(globals(), "numgrad.data", _dataset, _sampler)
+_alias(
+    __name__, "utils.data.dataloader utils.data.dataset utils.data.distributed utils.data.sampler"
+)
 
 
 class Dataset(_dataset.Dataset, Generic[T]):
@@ -119,3 +124,6 @@ _loader.default_collate = default_collate
 
 def get_worker_info() -> None:
     """None: workers are threads, which share their objects."""
+
+
+__getattr__ = _refuse(globals())
