@@ -58,61 +58,49 @@ Where to look:
 ``ng.errors``           the exceptions; each is a ``NumgradError`` and a built-in
 ======================  ==========================================================================
 
-What a program does not use is not loaded: sub-packages and ``jit`` come when first asked for.
+Note [Loading by name]
+----------------------
+``import numgrad`` loads nothing but a table: modules come when a name is first asked for (PEP 562;
+SPEC 1), so that a program which only calls ``ng.load_native`` starts in milliseconds. The first
+other name loads ``numgrad.tensors``, which is Tensors with the usual operations; the table of
+``operations.lazy_operations`` has the names of all. Who imports a module by itself, such as
+``numgrad.linalg``, has them with the first operation that is called (``State.ground`` in
+``core.interpreter``). Editors and type checkers read ``__init__.pyi``.
 """
 
 from importlib import import_module as _import_module
-from types import ModuleType as _ModuleType
 from typing import Any as _Any
 
-from numgrad.core.namespaces import namespace as _namespace
-from numgrad.core.op import OPS as _OPS
+from numgrad.core.namespaces import namespace as _namespace, uncollected as _uncollected
 from numgrad.errors import NumgradAttributeError as _NumgradAttributeError
-from numgrad.operations.lazy_operations import (
-    LATE as _LATE,
-    NAMESPACES as _NAMESPACES,
-    declared as _declared,
-)
 
 __version__ = "0.1.0"
 
 _namespace(
     globals(),
-    {
+    {},
+    late={
         "numpy": "complex64 complex128 e float32 float64 inf int8 int16 int32 int64 nan newaxis "
         "pi uint8 uint16 uint32 uint64",
-        "numgrad": "autograd config errors random",
+        "numgrad": "array_api autograd benchmark config data distributed ecosystem errors fft func "
+        "implicit integrate interpolate io linalg ndimage nn optim parallel profiler random signal "
+        "sparse spatial special stats testing tree viz",
         "numgrad.autograd.modes": "enable_grad inference_mode is_grad_enabled "
         "is_inference_mode_enabled no_grad set_grad_enabled",
         "numgrad.autograd.row_sparse_tensor": "RowSparseTensor",
-        "numgrad.config": "get_num_threads set_num_threads",
-        "numgrad.errors": "GradcheckError NumgradAssertionError NumgradAttributeError "
-        "NumgradError NumgradIndexError NumgradKeyError NumgradLinAlgError "
-        "NumgradNotImplementedError NumgradOverflowError NumgradRuntimeError NumgradTraceError "
-        "NumgradTypeError NumgradValueError",
-        "numgrad.tensors.checkpoint": "checkpoint checkpoint_sequential set_checkpoint_early_stop",
-        "numgrad.tensors.creation": "arange asarray empty empty_like eye from_numpy full "
-        "full_like linspace ones ones_like tensor zeros zeros_like",
-        "numgrad.tensors.tensor": "Tensor",
-        "numgrad.transforms.control_flow": "associative_scan cond fori_loop map scan switch "
-        "while_loop",
-        "numgrad.transforms.custom": "custom_jvp custom_vjp",
-        "numgrad.transforms.derivatives": "grad hessian jacfwd jacobian jacrev value_and_grad",
-        "numgrad.transforms.mapping": "vmap",
-        "numgrad.transforms.products": "hvp jvp linearize stop_gradient vhp vjp",
-    },
-    late={  # most programs need a part of it
-        "numgrad": "array_api benchmark data distributed ecosystem func implicit integrate "
-        "interpolate io nn optim parallel profiler sparse spatial stats testing tree viz "
-        + " ".join(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()})),
+        "numgrad.codegen.adjoint.outputs": "like",
         "numgrad.compiler.api": "jit",
         "numgrad.compiler.inspect.statistics": "jit_stats",
         "numgrad.compiler.native.export": "export",
         "numgrad.compiler.native.loading": "load_native",
+        "numgrad.config": "get_num_threads set_num_threads",
+        "numgrad.core.loop_kernels": "kernel",
+        "numgrad.errors": "GradcheckError NumgradAssertionError NumgradAttributeError "
+        "NumgradError NumgradImportError NumgradIndexError NumgradKeyError NumgradLinAlgError "
+        "NumgradNotImplementedError NumgradOverflowError NumgradRuntimeError NumgradTraceError "
+        "NumgradTypeError NumgradValueError",
         "numgrad.integrate": "odeint quad solve_ivp",
         "numgrad.io": "load save",
-        "numgrad.codegen.adjoint.outputs": "like",
-        "numgrad.core.loop_kernels": "kernel",
         "numgrad.nn.operations": "elementwise ops primitive",
         "numgrad.optimize.constraints": "constraint",
         "numgrad.optimize.curve_fit": "curve_fit",
@@ -122,39 +110,49 @@ _namespace(
         "numgrad.optimize.objective": "linear_operator objective",
         "numgrad.optimize.root": "root",
         "numgrad.tensors.applying": "apply_along_axis apply_over_axes piecewise",
-        "numgrad.tensors.creation": "c_ geomspace logspace r_",
+        "numgrad.tensors.checkpoint": "checkpoint checkpoint_sequential set_checkpoint_early_stop",
+        "numgrad.tensors.creation": "arange asarray c_ empty empty_like eye from_numpy full "
+        "full_like geomspace linspace logspace ones ones_like r_ tensor zeros zeros_like",
+        "numgrad.tensors.tensor": "Tensor",
+        "numgrad.transforms.control_flow": "associative_scan cond fori_loop map scan switch "
+        "while_loop",
+        "numgrad.transforms.custom": "custom_jvp custom_vjp",
+        "numgrad.transforms.derivatives": "grad hessian jacfwd jacobian jacrev value_and_grad",
+        "numgrad.transforms.mapping": "vmap",
+        "numgrad.transforms.products": "hvp jvp linearize stop_gradient vhp vjp",
     },
 )
-_import_module("numgrad.tensors.numpy_protocol")  # for what it attaches
-_load, _names = globals()["__getattr__"], {*globals()["__dir__"](), *_LATE}
+_load, _names = globals()["__getattr__"], frozenset(globals().pop("__all__"))
+_LIGHT = frozenset(("config", "errors", "load_native"))
+"""Names of what does without Tensors."""
 
 
 def __getattr__(name: str) -> _Any:
-    if name not in _names:
-        message = f"module 'numgrad' has no attribute {name!r}"
-        if name[:1] != "_":  # what protocols ask for
-            message = _import_module("numgrad.tensors.missing").said_of_module(name, __all__)
-        raise _NumgradAttributeError(message, name=name)
-    if name not in _LATE:
+    if name[:2] == "__" and name != "__all__":  # what protocols ask for
+        raise _NumgradAttributeError(f"module 'numgrad' has no attribute {name!r}", name=name)
+    if name not in _LIGHT:  # in one order, also of threads that begin at the same time
+        with _uncollected():
+            _import_module("numgrad.tensors")
+    if name in _names:
         return _load(name)
-    globals()[name] = _declared(name)
-    return globals()[name]
+    operations = _import_module("numgrad.operations.lazy_operations")
+    if name == "__all__":
+        value = sorted(_names | operations.NAMES)
+    elif name in operations.NAMES:
+        value = operations.declared(name)
+    else:
+        message = f"module 'numgrad' has no attribute {name!r}"
+        if name[:1] != "_":
+            message = _import_module("numgrad.tensors.missing").said_of_module(name, __dir__())
+        raise _NumgradAttributeError(message, name=name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__getattr__("__all__"), *(name for name in globals() if name.startswith("__"))]
 
 
 def load_ipython_extension(ipython: _Any) -> None:
     """Add ``%%ngprofile`` and ``%ngreport`` to IPython: ``%load_ext numgrad``."""
     _import_module("numgrad.cli.jupyter").load(ipython)
-
-
-def __dir__() -> list[str]:
-    return [*__all__, *(name for name in globals() if name.startswith("__"))]
-
-
-for _op in _OPS.values():
-    if not _op.internal:
-        globals().update({_name: _op for _name in _op.names})
-__all__ = sorted(  # pyright: ignore[reportUnsupportedDunderAll]
-    _names
-    | {_n for _n, _v in globals().items() if _n[0] != "_" and not isinstance(_v, _ModuleType)}
-    - {"load_ipython_extension"}
-)

@@ -1,8 +1,8 @@
 """Exceptions: each is a ``NumgradError`` and the built-in that a caller would catch; warnings."""
 
 import sys
-import threading
 import warnings
+from _thread import _local  # that of ``threading``, whose import takes half a millisecond
 from typing import Any
 
 from numpy.linalg import LinAlgError as _LinAlgError
@@ -27,7 +27,7 @@ def generated(name: str) -> str:
     return f"{PACKAGE}<{name}>"
 
 
-class _Refused(threading.local):
+class _Refused(_local):
     """The functions of a thread, outermost first, in which refusals are kept."""
 
     scopes: tuple[Any, ...] = ()
@@ -99,6 +99,10 @@ class GradcheckError(NumgradRuntimeError):
 
 class NumgradAttributeError(NumgradError, AttributeError):
     """A name that an object does not have."""
+
+
+class NumgradImportError(NumgradError, ImportError):
+    """A module that does not exist here."""
 
 
 class NumgradAssertionError(NumgradError, AssertionError):

@@ -251,6 +251,8 @@ def compiled_cases() -> list[Case]:
     for n, jax, hand in ((100, 6.0, None), (100_000, 1.5, 1.15), (10_000_000, 3.5, 1.15)):
         case(f"chain/{n}", "chain", ("jax",), 1 / jax, n=n)
         by_hand(f"chain/{n}", "chain", hand, n=n)
+    for n in (40_000, 160_000, 10_000_000):  # the last: large temporaries, which a pool keeps
+        case(f"logsumexp/{n}", "log sum", ("jax",), 0.8, n=n)
     sizes = {"samples": 10_000, "features": 50}
     case("logistic/10000 x 50", "logistic", ("jax",), 1 / 1.7, **sizes)
     by_hand("logistic/10000 x 50", "logistic", 1.5, **sizes)

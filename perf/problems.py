@@ -61,6 +61,17 @@ def _chain(np: Any, *_: Any, **sizes: int) -> Callable:
     return f
 
 
+# ------------------------------------------------------------------------- log of a sum of exp
+
+
+def _log_sum(np: Any, logsumexp: Any, **sizes: int) -> Callable:
+    return lambda a, b: logsumexp(a * b, axis=0)
+
+
+def _log_sum_torch(torch: Any, **sizes: int) -> Callable:
+    return lambda a, b: torch.logsumexp(a * b, 0)
+
+
 # ------------------------------------------------------------------------- logistic regression
 
 
@@ -343,6 +354,7 @@ def _bundle(np: Any, *_: Any, **sizes: int) -> Callable:
 
 PROBLEMS = {
     "chain": Problem(_chain_arguments, _chain, _chain, (0, 1)),
+    "log sum": Problem(_chain_arguments, _log_sum, _log_sum_torch, (0, 1)),
     "logistic": Problem(_logistic_arguments, _logistic, _logistic_torch),
     "cross_entropy": Problem(_cross_entropy_arguments, _cross_entropy, _cross_entropy_torch),
     "mixture": Problem(

@@ -16,9 +16,11 @@ import pytest
 import numgrad as ng
 from numgrad.core.op import OPS, Op
 from numgrad.nn.activation_formulas import elu
+from numgrad.operations import lazy_operations
 
 NAMES = """
-GradcheckError NumgradAssertionError NumgradAttributeError NumgradError NumgradIndexError
+GradcheckError NumgradAssertionError NumgradAttributeError NumgradError NumgradImportError
+NumgradIndexError
 NumgradKeyError NumgradLinAlgError NumgradNotImplementedError NumgradOverflowError
 NumgradRuntimeError NumgradTraceError
 NumgradTypeError NumgradValueError RowSparseTensor Tensor abs absolute acos acosh add all allclose
@@ -198,6 +200,40 @@ def test_pickles_name_public_classes_where_they_are_public():
     assert [type(value) for value in again] == [type(value) for value in state]
     assert again[1].param_groups[0]["params"][0] is again[0][0].weight
     assert type(copy.deepcopy(model)[1]) is ng.nn.LSTM
+
+
+def test_names_of_operations_are_those_that_modules_declare():
+    by_module = {
+        name: home for home, names in lazy_operations._USUAL.items() for name in names.split()
+    }
+    by_module |= {
+        name: home.partition("operations.")[2] for name, home in lazy_operations.LATE.items()
+    }
+    home = {name: OPS[op.name].function.__module__ for op in OPS.values() for name in op.names}
+    assert {n: f"numgrad.operations.{m}" for n, m in by_module.items()} == {
+        n: home[n] for n in by_module
+    }
+    rest = {
+        n
+        for n, m in home.items()
+        if m.removeprefix("numgrad.operations.") in lazy_operations._USUAL
+    }
+    internal = {name for op in OPS.values() if op.internal for name in op.names}
+    assert rest - internal <= by_module.keys()
+
+
+@pytest.mark.slow(cases=1)
+@pytest.mark.parametrize(
+    "first", ["linalg", "special", "autograd", "nn.functional", "tree", "core.op"]
+)
+def test_parts_are_imported_by_themselves(first):
+    program = (
+        f"import numgrad.{first}, numpy as np, numgrad.autograd as autograd, numgrad as ng\n"
+        "from numgrad.linalg import solve\n"
+        "x = solve(np.eye(2), ng.ones(2, requires_grad=True))\n"
+        "(slope,) = autograd.grad(np.sum(np.exp(x)), [x]); print(slope[0].item())"
+    )
+    assert abs(float(run(program)) - np.e) < 1e-14
 
 
 START = "import pickle, sys, threading; import numpy as np; import numgrad as ng\n"

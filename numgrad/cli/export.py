@@ -35,6 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--cpu", default="native", help='such as "generic" (default: native)')
     parser.add_argument("--shapes", choices=("free", "fixed"), default="free")
+    parser.add_argument("--threads", type=int, default=1, help="of large loops (default: 1)")
+    parser.add_argument("--workspace", action="store_true", help="take memory from the caller")
     parser.add_argument("--module", action="store_true", help="write PATH_native.py as well")
 
 
@@ -59,6 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
         *[value for key, value in given if not key],
         cpu=arguments.cpu,
         shapes=arguments.shapes,
+        threads=arguments.threads,
+        workspace=arguments.workspace,
         module=arguments.module,
         **{key: value for key, value in given if key},
     )

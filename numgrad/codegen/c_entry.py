@@ -14,16 +14,22 @@ import itertools
 import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from numgrad.codegen import c_library, linker
-from numgrad.codegen.compile import Kernel
-from numgrad.codegen.native import machine
+from numgrad.codegen.cache import library_digest
+from numgrad.codegen.compile import Kernel, load_or_compile
+from numgrad.codegen.locks import KERNELS, deferred, give_way
+from numgrad.codegen.native import machine, objects
 from numgrad.codegen.native.ir import Unsupported
-from numgrad.codegen.native.kernel import NativeCode
+from numgrad.codegen.native.kernel import NativeCode, native_stamp
 from numgrad.codegen.native.signature import llvm_type
+from numgrad.codegen.native.team import with_team
+from numgrad.codegen.native.workspace import WITH_WORKSPACE, WORKSPACE
 from numgrad.codegen.nests.polynomial import Atom, Length, axis_of, value_of
 
 _SIGNS = {"==": "eq", "!=": "ne", "<": "slt", ">=": "sge"}
@@ -93,16 +99,19 @@ class EntryWriter:
     ----------
     lengths
         What the length of each axis is: a constant, or the name of an argument.
+    workspace
+        Whether memory comes from a caller: Note [Workspaces] in ``native.workspace``.
 
     Note [Workspaces of entries]
     ----------------------------
     Whatever lies between two kernels has its place in one block of memory, whose size follows from
-    lengths alone: on the stack if that is a small constant, else allocated once a call and given
-    back wherever the function returns. So calls from several threads share nothing.
+    lengths alone: on the stack if that is a small constant, else allocated once a call, or taken
+    from the caller's workspace, and given back wherever the function returns. So calls from several
+    threads share nothing.
     """
 
-    def __init__(self, lengths: Mapping[int, str]) -> None:
-        self.lengths = lengths
+    def __init__(self, lengths: Mapping[int, str], workspace: bool = False) -> None:
+        self.lengths, self.workspace = lengths, workspace
         self.lines: list[str] = []
         self._variables: list[str] = []
         self._checks: list[str] = []
@@ -192,13 +201,30 @@ class EntryWriter:
 
     def allocate(self, count: str) -> str:
         """Memory of so many bytes, known where it is made."""
-        place = self.variable("ptr")
-        self._variables.append(f"  store ptr null, ptr {place}")
-        self._blocks.append(f"  call void @release(ptr {place})\n")
-        memory = self.let(f"call ptr @malloc(i64 {self.let(f'add i64 {count}, 1')})")
-        self.put(f"store ptr {memory}, ptr {place}")
+        place = self._block()
+        if self.workspace:
+            given = f"ptr {place}, i64 {count}, i64 0, ptr %_context"
+            memory = self.let(f"call ptr @workspace.reserve({given})")
+        else:
+            memory = self.let(f"call ptr @malloc(i64 {self.let(f'add i64 {count}, 1')})")
+            self.put(f"store ptr {memory}, ptr {place}")
         self.leave_unless(self.let(f"icmp ne ptr {memory}, null"), "2")
         return memory
+
+    def _block(self) -> str:
+        """The place of the address of a block, which is given back at the end."""
+        place = self.variable("ptr", 1 + self.workspace)
+        self._variables.append(f"  store ptr null, ptr {place}")
+        if self.workspace:
+            self._variables.append(
+                f"  call void @workspace.mark(ptr {place}, i64 1, ptr %_context)"
+            )
+            self._blocks.append(
+                f"  call void @workspace.give_back(ptr {place}, i64 1, ptr %_context)\n"
+            )
+        else:
+            self._blocks.append(f"  call void @release(ptr {place})\n")
+        return place
 
     def each(self, count: str) -> tuple[str, str]:
         """Begin a loop, until ``end`` of what is returned: its index, and the label behind it."""
@@ -217,10 +243,10 @@ class EntryWriter:
         self.put(f"br label %{head}")
         self.open(out)
 
-    def _workspace(self) -> tuple[list[str], str]:
-        """Lines that make the workspace, and the one that gives it back."""
+    def _memory(self) -> list[str]:
+        """Lines that make the memory of all places."""
         if not self._places:
-            return [], ""
+            return []
         before, self.lines = self.lines, []
         offset, offsets, known = "0", [], 0
         for _, size, itemsize in self._places:
@@ -233,17 +259,14 @@ class EntryWriter:
             elements = self.let(f"mul i64 {self.length(size)}, {itemsize}")
             lines = self.let(f"and i64 {self.let(f'add i64 {elements}, {_LINE - 1}')}, -{_LINE}")
             offset = self.let(f"add i64 {offset}, {lines}")
-        end = ""
         if offset.isdigit() and known <= _ON_STACK:
-            self.put(f"%_work = alloca [{max(1, known)} x i8], align {_LINE}")
+            work = self.let(f"alloca [{max(1, known)} x i8], align {_LINE}")
         else:
-            self.put(f"%_work = call ptr @malloc(i64 {self.let(f'add i64 {offset}, 1')})")
-            self.leave_unless(self.let("icmp ne ptr %_work, null"), "2", "ret i32")
-            end = "  call void @free(ptr %_work)\n"
+            work = self.allocate(offset)
         for (name, _, _), at in zip(self._places, offsets, strict=True):
-            self.put(f"{name} = getelementptr inbounds i8, ptr %_work, i64 {at}")
+            self.put(f"{name} = getelementptr inbounds i8, ptr {work}, i64 {at}")
         lines, self.lines = self.lines, before
-        return lines, end
+        return lines
 
     def at(self, address: str, elements: str, itemsize: int) -> str:
         """The address of an element."""
@@ -277,7 +300,10 @@ class EntryWriter:
 
     def call_kernel(self, symbol: str, slots: Sequence[tuple[str, str]]) -> None:
         """Call a kernel with what its slots hold, as types and values."""
-        memory = self.variable("i64", len(slots))
+        memory = self.variable("i64", len(slots) + self.workspace)
+        if self.workspace:  # the context lies before the first slot
+            self.put(f"store ptr %_context, ptr {memory}")
+            memory = self.let(f"getelementptr inbounds i64, ptr {memory}, i64 1")
         for k, (kind, value) in enumerate(slots):
             place = self.let(f"getelementptr inbounds i64, ptr {memory}, i64 {k}")
             if kind == "float":
@@ -290,18 +316,27 @@ class EntryWriter:
 
     def call(self, symbol: str, arguments: Sequence[tuple[str, str]]) -> None:
         """Call another such function; return with its status unless that is 0."""
+        arguments = [*arguments, *[("ptr", "%_context")] * self.workspace]
         given = ", ".join([" ".join(argument) for argument in arguments])
         status = self.let(f"call i32 @{symbol}({given})")
         self.leave_unless(self.let(f"icmp eq i32 {status}, 0"), status)
 
     def text(self, parameters: Sequence[tuple[str, str]], name: str, linkage: str = "") -> str:
         """The function as a whole."""
+        begin, last = [], ""
+        if self.workspace and linkage:
+            parameters = [*parameters, ("ptr", "%_context")]
+        elif self.workspace:
+            begin = ["  %_context = alloca [5 x i64], align 16"]
+            begin += ["  call void @workspace.begin(ptr %_context, ptr %workspace)"]
+            last = "  call void @workspace.end(ptr %_context, ptr %workspace)\n"
         given = ", ".join([" ".join(parameter) for parameter in parameters])
-        memory, end = self._workspace()
-        end += "".join(self._blocks)
-        body = "\n".join([*self.lines, "  @LEAVE@ 0"]).replace("  @LEAVE@", f"{end}  ret i32")
+        memory = self._memory()
+        end = "".join(self._blocks) + last
+        body = "\n".join([*memory, *self.lines, "  @LEAVE@ 0"])
+        body = body.replace("  @LEAVE@", f"{end}  ret i32")
         head = f"define {linkage}i32 @{name}({given}) #0 {{"
-        return "\n".join([head, "_entry:", *self._variables, *self._checks, *memory, body, "}", ""])
+        return "\n".join([head, "_entry:", *begin, *self._variables, *self._checks, body, "}", ""])
 
 
 class NativeModule:
@@ -315,10 +350,15 @@ class NativeModule:
         By the names of their entries for slots.
     externals
         Functions that kernels call by symbols: Note [External functions] in ``linker``.
+    threads
+        In how many threads loops may run: Note [Teams] in ``native.team``.
+    workspace
+        Whether memory comes from a caller: Note [Workspaces] in ``native.workspace``.
     """
 
-    def __init__(self) -> None:
-        self.texts: list[str] = [_DEFINITIONS]
+    def __init__(self, threads: int = 1, workspace: bool = False) -> None:
+        self.threads, self.workspace = threads, workspace
+        self.texts: list[str] = [_DEFINITIONS, *[WORKSPACE] * workspace]
         self.kernels: dict[str, Kernel] = {}
         self.externals: set[str] = set()
         self._names: dict[tuple[str, str], str] = {}
@@ -332,16 +372,37 @@ class NativeModule:
             if functions:
                 raise Unsupported("it calls functions that others have compiled")
             name = self._names[source, signature] = f"packed.k{len(self.kernels)}"
-            self.kernels[name] = Kernel("native", source, signature, False, True, functions)
+            self.kernels[name] = Kernel(
+                "native", source, signature, self.threads > 1, True, functions
+            )
             self.externals.update(externals)
         return name
+
+    def own_externals(self) -> set[str]:
+        """Those that are written into the module, for the workspace."""
+        return {x for x in self.externals if self.workspace and not x.startswith("scipy.")}
+
+    def identity(self) -> str:
+        """All that decides its machine code, besides the compiler and the CPU."""
+        parts = [f"{self.threads} {self.workspace}", *self.texts, *sorted(self.externals)]
+        for kernel in self.kernels.values():
+            parts += [library_digest(kernel.source), kernel.source, kernel.signature]
+            parts.append(str(kernel.parallel))
+        for external in self.externals:
+            if not external.startswith("scipy."):
+                parts.append(library_digest(f"import {external.partition(':')[0]}"))
+        return "\0".join(parts)
 
     def text(self) -> str:
         """All functions; raises ``Unsupported`` for kernels that others have to compile."""
         texts, metadata = list(self.texts), 0
-        for number, kernel in enumerate(self.kernels.values()):
-            text = NativeCode(kernel).translated()
+        parts = [NativeCode(k).translated(self.workspace) for k in self.kernels.values()]
+        if self.workspace:
+            with machine.targeting(machine.target()):  # in the process these may call BLAS
+                parts += objects.external_modules(self.own_externals(), True)
+        for number, text in enumerate(parts):
             own = {match[1] or match[2] for match in _DEFINED.finditer(text)}
+            own -= {name for name in own if name.endswith(WITH_WORKSPACE)}
             text = _NAME.sub(
                 lambda m, own=own, end=number: f"@{m[1]}.k{end}" if m[1] in own else m[0], text
             )
@@ -349,28 +410,54 @@ class NativeModule:
             text = _METADATA.sub(lambda m, first=first: f"!{first + int(m[1])}", text)
             metadata = max([first, *(first + n + 1 for n in numbers)])
             texts.append(_PUBLIC.sub("define private ", text))
-        return "\n".join(texts)
+        whole = re.sub(_DECLARED_HERE, "", "\n".join(texts))
+        return with_team(whole, self.threads, machine.triple()) if self.threads > 1 else whole
 
 
 _DEFINED = re.compile(r"(?m)^define\b[^\n@]*@([-\w.$]+)\(|^@([-\w.$]+) = (?!external\b)")
+_DECLARED_HERE = rf"(?m)^declare [^\n]*{WITH_WORKSPACE}\(.*\n"
 _METADATA = re.compile(r"!(\d+)\b")
 _NAME = re.compile(r"@([-\w.$]+)")
 _PUBLIC = re.compile(r"(?m)^define (?!private )")
 _LINE, _ON_STACK = 64, 1 << 14
 """Bytes of a line of caches, and of a workspace that lies on the stack at most."""
 
-_numbers = itertools.count()
+_ENGINES: list[Any] = []
 
 
-def load_entry(text: str, externals: Iterable[str] = ()) -> int:
-    """Compile the text of an entry, ``@native``, with what it calls; return its address.
+def load_entry(module: NativeModule, symbols: Mapping[str, int] = MappingProxyType({})) -> int:
+    """Load ``@native`` of a module with what it calls, or compile it; return its address.
 
-    The machine code stays as long as the process: other machine code may hold the address.
+    The text has the names of ``symbols`` for addresses of this process, so that others have the
+    same, and find its machine code on disk. It stays as long as the process: other machine code may
+    hold the address.
     """
-    for external in externals:
-        linker.link(external)
-    payload = machine.compile_ir(text, f"native{next(_numbers)}")
-    return machine.load(payload)["native"]
+    from llvmlite import binding
+
+    def compiled() -> bytes:
+        declared = "".join([f"@{name} = external global [0 x i8]\n" for name in symbols])
+        return machine.compile_ir(declared + module.text(), key.replace("-", "_"))
+
+    def loaded(payload: bytes) -> int:
+        _ENGINES.append(machine.new_engine())  # one for each, as symbols are
+        return machine.load(payload, _ENGINES[-1])["native"]
+
+    give_way()
+    with KERNELS, deferred():
+        for external in module.externals - module.own_externals():
+            linker.link(external)
+        key = kept_name("native", module.identity(), *symbols)
+        for name, address in symbols.items():
+            binding.add_symbol(name, address)
+        return load_or_compile(key, loaded, compiled)[0]
+
+
+def kept_name(name: str, *parts: str) -> str:
+    """The name of a file that keeps machine code, which depends on these texts."""
+    with open(__file__, "rb") as file:
+        own = file.read()
+    texts = [native_stamp(), *parts]
+    return f"{name}-{sha256(own + chr(0).join(texts).encode()).hexdigest()[:24]}"
 
 
 _NAN = "0x7FF8000000000000"
@@ -412,8 +499,8 @@ def adapter(form: str, arguments: Sequence[CArgument], name: str, entry: str) ->
     leading = form != "filter"
     slots = itertools.count(1)
     for argument in arguments:
-        if argument.role == "result":
-            values.append("ptr %_value")
+        if argument.role in ("result", "workspace"):
+            values.append("ptr %_value" if argument.role == "result" else "ptr null")
             continue
         leading = leading and argument.role == "number" and argument.dtype == np.float64
         for kind, value in argument.parameters():

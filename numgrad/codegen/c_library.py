@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from binascii import crc32
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -117,7 +118,8 @@ class CParameter:
     ----------
     role
         ``"number"``; ``"array"``, whose elements are read; ``"inout"``, a donated array that is
-        overwritten; ``"length"``; ``"result"``, where elements are written.
+        overwritten; ``"length"``; ``"result"``, where elements are written; ``"workspace"``, the
+        last one.
     rank
         Axes of the array behind the pointer; 0 for a number.
     """
@@ -128,11 +130,13 @@ class CParameter:
     @property
     def is_pointer(self) -> bool:
         """Whether it is an address."""
-        return self.role in ("array", "inout", "result")
+        return self.role in ("array", "inout", "result", "workspace")
 
     def declarations(self) -> list[str]:
         """The parameters in C."""
         kind = c_type(self.dtype)
+        if self.role == "workspace":
+            return ["struct numgrad_workspace *workspace"]
         if self.role == "array":
             return [f"const {kind} *{self.name}"]
         if self.is_pointer:
@@ -140,6 +144,34 @@ class CParameter:
         if self.dtype.kind == "c":
             return [f"{kind} {self.name}_real", f"{kind} {self.name}_imag"]
         return [f"{kind} {self.name}"]
+
+
+class Workspace(ctypes.Structure):
+    """Memory for calls of one thread at a time: ``struct numgrad_workspace`` of the header.
+
+    Attributes
+    ----------
+    memory, size
+        Address and bytes.
+    needed
+        The most bytes that a call had in use so far; calls with more than ``size`` call ``malloc``.
+    """
+
+    _fields_ = (
+        ("memory", ctypes.c_void_p),
+        ("size", ctypes.c_int64),
+        ("needed", ctypes.c_int64),
+    )
+    memory: int
+    size: int
+    needed: int
+
+    def __init__(self, size: int) -> None:
+        self.buffer = np.empty(size, np.uint8)
+        super().__init__(self.buffer.ctypes.data, size, 0)
+
+    def __repr__(self) -> str:
+        return f"Workspace(size={self.size}, needed={self.needed})"
 
 
 class ExportedFunction:
@@ -161,6 +193,8 @@ class ExportedFunction:
         The arguments of the C function.
     overwritten
         Names of those arrays that it overwrites, as the Python function does with donated ones.
+    threads
+        In how many threads its large loops run at most.
     """
 
     type_error: type[Exception] = TypeError
@@ -178,6 +212,7 @@ class ExportedFunction:
             [Port(p["name"], p["path"], np.dtype(p["dtype"]), p["shape"]) for p in about[word]]
             for word in ("inputs", "outputs")
         )
+        self.threads: int = about["threads"]
         self.overwritten = frozenset([a.name for a in self.arguments if a.role == "inout"])
 
     # ---------------------------------------------------------------------------------- signature
@@ -222,6 +257,8 @@ class ExportedFunction:
 
     def __repr__(self) -> str:
         lines = [f"native {self.name}, {self.declaration}"]
+        if self.threads > 1:
+            lines.append(f"  large loops run in up to {self.threads} threads")
         for word, ports in (("takes", self.inputs), ("gives", self.outputs)):
             for p in ports:
                 does = "overwrites" if p.name in self.overwritten else word
@@ -239,6 +276,22 @@ class ExportedFunction:
         if status:
             return self._failed(status, args, kwargs)
         return self._nested(results)
+
+    def workspace(self, *args: Any, **kwargs: Any) -> Workspace:
+        """A workspace of the size that a call with these arguments needs.
+
+        Raises a TypeError unless the function was made with ``workspace=True``.
+        """
+        if all(a.role != "workspace" for a in self.arguments):
+            raise self.type_error(f"{self.name}: has no workspace; make it with workspace=True")
+        arrays = [np.array(a) for a in self.checked(self._leaves(args, kwargs), self.inputs)]
+        lengths = self.lengths_of(arrays)
+        results = [np.empty(o.shape_for(lengths), o.dtype) for o in self.outputs]
+        query = Workspace(0)
+        status = self.ctypes(*self._passed(arrays, lengths, results, ctypes.addressof(query)))
+        if status:
+            self._failed(status, args, kwargs)
+        return Workspace(query.needed)
 
     def _failed(self, status: int, args: Any, kwargs: Any) -> Any:
         raise self.run_time_error(f"{self.name}: {MESSAGES[status]}")
@@ -331,7 +384,11 @@ class ExportedFunction:
         return lengths
 
     def _passed(
-        self, arrays: Sequence[Any], lengths: Mapping[str, int], results: Sequence[Any]
+        self,
+        arrays: Sequence[Any],
+        lengths: Mapping[str, int],
+        results: Sequence[Any],
+        workspace: Any = None,
     ) -> list[Any]:
         """The arguments of the C function."""
         given, made = iter(arrays), iter(results)
@@ -341,6 +398,8 @@ class ExportedFunction:
                 passed.append(lengths[argument.name])
             elif argument.role == "result":
                 passed.append(next(made).ctypes.data)
+            elif argument.role == "workspace":
+                passed.append(workspace)
             elif argument.is_pointer:
                 passed.append(next(given).ctypes.data)
             else:
@@ -376,9 +435,17 @@ def _ctype(dtype: np.dtype) -> Any:
 
 
 class SharedLibrary:
-    """A library that the system loads."""
+    """A library that the system loads.
+
+    The system takes a library of the same path for the one that it has loaded before, also where
+    another file replaced it. So the number of the file is in the path, as ``/`` and ``/./``.
+    """
 
     def __init__(self, path: str) -> None:
+        if os.name == "posix":
+            folder, name = os.path.split(path)
+            bits = f"{os.stat(path).st_ino:b}".replace("1", "/./").replace("0", "/")
+            path = f"{folder or '.'}{bits}{name}"
         self._handle = ctypes.CDLL(path)
 
     def address(self, symbol: str) -> int:
@@ -480,7 +547,8 @@ def _is_here(triple: str) -> bool:
     """Whether code of a system, in LLVM's words, runs here."""
     import platform
 
-    system = {"darwin": "apple", "win32": "windows"}.get(sys.platform, sys.platform)
+    system = {"darwin": "apple", "win32": "windows"}.get(sys.platform)
+    system = system or sys.platform.rstrip("0123456789")
     arms = ("arm64", "aarch64")
     is_arm = platform.machine().lower() in arms
     return system in triple and is_arm == triple.startswith(arms)
@@ -491,16 +559,20 @@ def loaded(
 ) -> dict[str, Any]:
     """The functions of a library with that description, which lies in a folder."""
     name, image = about["library"], about.get("image", {})
-    if name is None and not _is_here(about["target"]["triple"]):
+    if not _is_here(about["target"]["triple"]):
         raise kind.value_error(
             f"load_native: {about['name']} was exported for {about['target']['triple']}, and this "
             "system is another one"
         )
-    library = (
-        MappedImage(os.path.join(folder, image["file"]), image)
-        if name is None
-        else SharedLibrary(os.path.join(folder, name))
-    )
+    path = os.path.join(folder, name or image["file"])
+    with open(path, "rb") as file:
+        checksum = crc32(file.read())
+    if checksum != about["checksum"]:
+        raise kind.value_error(
+            f"load_native: {path} is not the file that its description was written with; export "
+            "both again"
+        )
+    library = SharedLibrary(path) if name else MappedImage(path, image)
     return {
         name: kind(described, library.address(name), library)
         for name, described in about["functions"].items()

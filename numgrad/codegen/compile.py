@@ -21,7 +21,8 @@ notice a change there). Files appear by an atomic rename, so concurrent processe
 or none; a file whose digest does not match, as where contents were mixed up, is recompiled and
 replaced. Who may have written them: Note [Trusted files] in ``cache``. A process that is about to
 compile a kernel holds its lock; another one that needs it waits, and then loads it, so that
-processes that start with an empty cache share the work.
+processes that start with an empty cache share the work. Entries for C (``c_entry``) and objects
+that ``ng.export`` writes are kept in the same way, without a source.
 
 On a hit neither the generated source nor the kernel library is imported: machine code is linked and
 its entry point called directly. The entry point takes its arguments apart by position without a
@@ -50,7 +51,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from numgrad.codegen import linker, memory, threads
@@ -194,6 +195,7 @@ class KernelSource(NamedTuple):
         )  # fmt: skip
 
 
+_Loaded = TypeVar("_Loaded")
 _loaded: dict[str, Kernel] = {}
 _passing: WeakValueDictionary[str, Kernel] = WeakValueDictionary()
 """Kernels that are given up with their last user: Note [Lifetime of machine code]."""
@@ -342,38 +344,54 @@ def _stem(kernel: Kernel, externals: tuple[str, ...], *stamps: str) -> str:
 
 def _native(kernel: Kernel, externals: tuple[str, ...], keep: bool) -> Kernel:
     """Load a kernel's object, or compile its text straight to one."""
-    from numgrad.codegen import cache
     from numgrad.codegen.native.kernel import NativeCode, native_stamp
 
     code = NativeCode(kernel)
     stem = _stem(kernel, externals, native_stamp())
+    kernel.entry, kernel.from_cache = load_or_compile(
+        stem, code.load, lambda: _compiled(code, stem, keep), keep, kernel.source
+    )
+    kernel.code = code
+    return kernel
 
-    def load() -> bool:
-        """Whether an intact cache entry could be loaded."""
+
+def load_or_compile(
+    stem: str,
+    load: Callable[[bytes], _Loaded],
+    compile: Callable[[], bytes],
+    keep: bool = True,
+    source: str = "",
+) -> tuple[_Loaded, bool]:
+    """Load what is kept of machine code, or compile and keep it: Note [Kernel cache].
+
+    Returns what ``load`` does, and whether the code came from disk; ``source`` is kept beside it.
+    """
+    from numgrad.codegen import cache
+
+    def kept() -> tuple[_Loaded, bool] | None:
         payload = cache.load(f"{stem}.bin") if keep else None
         if payload is None:
-            return False
+            return None
         try:
-            kernel.entry = code.load(payload)
+            return load(payload), True
         except Exception as error:  # an intact file this installation cannot link
             cache.discard(f"{stem}.bin")
             tell(f"cached kernel {stem} could not be loaded ({error}); compiling it again")
-            return False
-        kernel.from_cache = True
-        return True
+            return None
 
     with deferred():
-        is_loaded = load()
-    if not is_loaded:
+        loaded = kept()
+    if loaded is None:
         with cache.by_one_process(stem) if keep else nullcontext(), deferred():
-            if not load():  # another process may just have saved it
-                payload = _compiled(code, stem, keep)
+            loaded = kept()  # another process may just have saved it
+            if loaded is None:
+                payload = compile()
                 if keep:
-                    cache.write(f"{stem}.py", kernel.source.encode())
+                    if source:
+                        cache.write(f"{stem}.py", source.encode())
                     cache.save(f"{stem}.bin", payload)
-                kernel.entry = code.load(payload)
-    kernel.code = code
-    return kernel
+                loaded = load(payload), False
+    return loaded
 
 
 def _compiled(code: Any, stem: str, keep: bool) -> bytes:

@@ -33,6 +33,7 @@ def numba_function(
     name, address, arguments = function.name, function.address, function.arguments
     given = [a for a in arguments if a.role in ("array", "inout", "number")]
     results = [a for a in arguments if a.role == "result"]
+    last = ["workspace"] if any(a.role == "workspace" for a in arguments) else []
 
     space: dict[str, Any] = {"_np": np, "_invoke": _invocation(name, address, arguments)}
     body = []
@@ -80,7 +81,7 @@ def numba_function(
             returned.append(text)
     whole = f"({', '.join(returned)})" if returned else "None"
     body.append(f"return {returned[0] if len(returned) == 1 else whole}")
-    head = ", ".join([*(a.name for a in given), *own])
+    head = ", ".join([*(a.name for a in given), *own, *last])
     source = "\n".join([f"def {name}({head}):", *("    " + line for line in body)])
     exec(source, space)
     return njit(nogil=True)(space[name])
@@ -126,6 +127,16 @@ def _invocation(name: str, address: int, arguments: Sequence[CParameter]) -> Any
 
     def check(argument: CParameter, given: Any) -> None:
         """Refuse what is no number that the argument holds."""
+        if argument.role == "workspace":
+            if given != types.none and not (
+                isinstance(given, types.Array)
+                and (given.ndim, given.layout, given.mutable) == (1, "C", True)
+            ):
+                raise TypingError(
+                    f"{name}: workspace is {given}, expected a contiguous array of one axis to "
+                    "take memory from, or None"
+                )
+            return
         if argument.is_pointer:
             return
         kind = getattr(types, type_name(argument.dtype))
@@ -153,6 +164,18 @@ def _invocation(name: str, address: int, arguments: Sequence[CParameter]) -> Any
             return [pair.real, pair.imag]
         return [builder.zext(value, ir.IntType(8))] if argument.dtype.kind == "b" else [value]
 
+    def memory_of(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+        """The address of a workspace of an array's memory; null for None."""
+        if kind == types.none:
+            return ir.Constant(cgutils.voidptr_t, None)
+        array, wide = context.make_array(kind)(context, builder, value), ir.IntType(64)
+        size = builder.mul(array.nitems, array.itemsize)
+        place = cgutils.alloca_once(builder, wide, size=3)
+        numbers = builder.ptrtoint(array.data, wide), size, ir.Constant(wide, 0)
+        for k, number in enumerate(numbers):
+            builder.store(number, cgutils.gep_inbounds(builder, place, k))
+        return builder.bitcast(place, cgutils.voidptr_t)
+
     def call(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
         given = iter(zip(passed, signature.args, values, strict=True))
         operands, places = [], []
@@ -164,7 +187,9 @@ def _invocation(name: str, address: int, arguments: Sequence[CParameter]) -> Any
                 operands.append(builder.bitcast(place, cgutils.voidptr_t))
                 continue
             _, kind, value = next(given)
-            if argument.is_pointer:
+            if argument.role == "workspace":
+                operands.append(memory_of(context, builder, kind, value))
+            elif argument.is_pointer:
                 array = context.make_array(kind)(context, builder, value)
                 operands.append(builder.bitcast(array.data, cgutils.voidptr_t))
             else:

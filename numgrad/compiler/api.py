@@ -377,8 +377,9 @@ class Jitted(Generic[P, R]):
         return "\n".join(f"# {k.name}\n{k.asm()}" for k in self._kernels("asm"))
 
     def native(
-        self, *examples: Any, shapes: Literal["fixed", "free"] = "free", **named: Any
-    ) -> NativeFunction:
+        self, *examples: Any, shapes: Literal["fixed", "free"] = "free", threads: int = 1,
+        workspace: bool = False, **named: Any,
+    ) -> NativeFunction:  # fmt: skip
         """The function as machine code for C, for Numba's compiled functions and for SciPy.
 
         Parameters
@@ -392,6 +393,15 @@ class Jitted(Generic[P, R]):
             ``"free"``: lengths are arguments, from 2 on, where the function or what it captures
             does not fix them; those that are 0 or 1 in the examples stay so. ``"fixed"``: they are
             those of the examples.
+        threads
+            In how many threads a call may run its large loops, of half a millisecond and more. It
+            creates them and waits for them; calls beside another one, as in ``prange``, run in
+            their own thread. Results have the same bits for any number.
+        workspace
+            Whether the function has a last argument, ``struct numgrad_workspace *workspace`` of
+            ``{void *memory; int64_t size; int64_t needed;}``: it takes memory from there and calls
+            ``malloc`` only for what is beyond; ``needed`` tells how much a call had in use, also
+            of a size of 0. NULL is none. `NativeFunction.workspace` makes one.
 
         Returns
         -------
@@ -400,7 +410,8 @@ class Jitted(Generic[P, R]):
             and ``.low_level_callable(signature)`` for SciPy; values and gradients have the bits of
             this function on one thread, except that kernels of ours transform, factor, solve and
             sort where this function calls libraries: last bits differ, and ``argsort`` gives equal
-            elements in their order.
+            elements in their order. Sums beside results that are views of arguments, which are
+            copied with them, may differ in last bits too.
 
         Raises
         ------
@@ -419,17 +430,24 @@ class Jitted(Generic[P, R]):
         0.805989
         """
         from numgrad.compiler.native.function import NativeFunction
-        from numgrad.compiler.native.program import NativeProgram, with_copied_results
+        from numgrad.compiler.native.program import (
+            NativeProgram,
+            check_options,
+            with_copied_results,
+        )
 
         if shapes not in ("fixed", "free"):
             raise NumgradValueError(f'native: shapes is "fixed" or "free", got {shapes!r}')
+        check_options(threads, workspace)
         copied = Jitted(with_copied_results(self.__wrapped__), self._choices)
         parameters = copied._parameters
         with no_grad():
             arguments = signature.Arguments.of(parameters, parameters.bind(examples, named))
             specialisation = copied._suitable(arguments, copied._key(arguments))
         arrays = specialisation.force(arguments, run=False)
-        program = NativeProgram(specialisation, arrays, shapes == "fixed", parameters.name)
+        program = NativeProgram(
+            specialisation, arrays, shapes == "fixed", parameters.name, threads, workspace
+        )
         return NativeFunction(program, parameters, arguments, self)
 
     def report(self) -> Report:

@@ -293,6 +293,17 @@ class BaseInterpreter(Interpreter):
         """A random integer below ``2**53`` from NumPy's global generator."""
 
 
+class _Missing:
+    """The ground until something asks it: then ``numgrad.tensors`` installs its own."""
+
+    def attach(self, op: Any, before: Any) -> None:
+        """Wait: ``numgrad.tensors`` attaches all operations that there are."""
+
+    def __getattr__(self, name: str) -> Any:
+        import_module("numgrad.tensors")
+        return getattr(State.ground, name)
+
+
 class State(threading.local):
     """State of a thread that its operations depend on; ``mode`` sums it up for the hot path."""
 
@@ -302,7 +313,7 @@ class State(threading.local):
     """Whether code turned recording off, so that what it computes is constant in traces as well."""
     inference: bool = False
     interpreters: tuple = ()
-    ground: Any = None
+    ground: Any = _Missing()
     """The interpreter that says what arrays are; of the class, the eager one."""
     saved_hooks: tuple = ()
     """Pairs of hooks for saved tensors, the innermost last."""

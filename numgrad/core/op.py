@@ -183,8 +183,7 @@ class Op(Documented):
             if known is not None:
                 for table in FOUND:
                     table.clear()
-            if State.ground is not None:  # a user's: the table's own come when Tensor is complete
-                State.ground.attach(self, known)
+            State.ground.attach(self, known)
 
     def _is_redefined(self, by: Op) -> bool:
         """Whether ``by`` takes this place.

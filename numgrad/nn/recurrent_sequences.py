@@ -22,8 +22,11 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.dtypes import check_dtype
+from numgrad.core.batching import BatchOperand, apply
 from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
+from numgrad.core.interpreter import bind
+from numgrad.core.op import Op
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.recurrent import GATES, recurrent_backward_kernel, recurrent_kernel
 from numgrad.operations.arrangement import matrix_transpose
@@ -409,3 +412,32 @@ def _lstm_backward(call, mask, g, a, h, weight, bias, c, y, gates, cells):
     more = (gates, np.ascontiguousarray(c, g.dtype), cells, gc, call.params["reverse"])
     grads = _backward("lstm", call, mask, g, ga, y[0], h, weight, *more)
     return [*grads, gc if mask & 16 else None]
+
+
+# --------------------------------------------------------------------------------- of batches
+
+
+@rnn_sequence.batch
+@gru_sequence.batch
+@lstm_sequence.batch
+def _sequences_of_batch(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    """Rows of all examples side by side, where weights are the same for all."""
+    a, h, *weights = operands
+    cell = weights[2:]
+    if any(o.batched for o in weights[:2]) or a.ndim != 3 or h.ndim != 2:
+        return NotImplemented
+    steps, rows, width = a.shape
+    beside = apply("moveaxis", a.repeated(size), source=0, destination=1)
+    beside = apply("reshape", beside, shape=(steps, size * rows, width))
+    states = [
+        apply("reshape", o.repeated(size), shape=(size * o.shape[0], *o.shape[1:]))
+        for o in (h, *cell)
+    ]
+    given = (beside, states[0], *[o.value for o in weights[:2]], *states[1:])
+    out = bind(op, given, params)
+    first = out[0] if cell else out
+    first = apply("reshape", first, shape=(steps, size, rows, -1))
+    first = apply("moveaxis", first, source=1, destination=0)
+    return (first, apply("reshape", out[1], shape=(size, rows, -1))) if cell else first

@@ -2,7 +2,7 @@
 
 Note [Regions]
 --------------
-Slices, transposes, reshapes, diagonals, real and imaginary parts, however they are nested: a view
+Slices, transposes, reshapes, diagonals, windows, real and imaginary parts, however nested: a view
 is a shape, strides and an offset into the memory of its root. The gradient of the root, given the
 same layout, has the gradient of the view at the same place.
 """
@@ -54,7 +54,16 @@ class Region:
             source = source.sum(axis=shown_often, keepdims=True)
         out = np.zeros(self.whole.shape, self.whole.dtype)
         memory = self._memory(out)
-        self._inside(memory, source.shape)[...] = source
+        inside = self._inside(memory, source.shape)
+        if overlaps(inside):
+            item = self.part.dtype.itemsize
+            places = np.full(source.shape, self.offset // item, np.int64)
+            for k, step in enumerate(self.strides):
+                along = np.arange(source.shape[k]) * (step // item)
+                places += along.reshape([-1] + [1] * (source.ndim - k - 1))
+            np.add.at(memory.reshape(-1).view(self.part.dtype), places, source)
+        else:
+            inside[...] = source
         return out if memory is out else self._whole(memory)
 
     def _memory(self, array: np.ndarray) -> np.ndarray:
@@ -75,6 +84,26 @@ class Region:
         if 0 in shape:
             return np.empty(shape, self.part.dtype)
         return np.ndarray(shape, self.part.dtype, memory, self.offset, self.strides)
+
+
+def overlaps(array: np.ndarray) -> bool:
+    """Whether two indices show the same element."""
+    if array.flags.c_contiguous or array.size < 2:
+        return False
+    axes = [(abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1]
+    reach = array.itemsize
+    for stride, n in sorted(axes):
+        if stride < reach:  # the axes are not nested: interleaved, as in a diagonal, or overlapping
+            break
+        reach = stride * n
+    else:
+        return False
+    if any(stride == 0 for stride, _ in axes):
+        return True
+    offsets = np.zeros(1, np.int64)
+    for stride, n in axes:
+        offsets = np.add.outer(offsets, np.arange(n) * stride)
+    return bool((np.diff(np.sort(offsets, axis=None)) < array.itemsize).any())
 
 
 def _address(array: np.ndarray) -> int:

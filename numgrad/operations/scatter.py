@@ -3,12 +3,16 @@
 Duplicates, the conversion of values and what a gradient reaches are those of Note [Writes].
 """
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.declare import Meta, composite, ones, primitive, state
+from numgrad.core.axis import normalize_axes
+from numgrad.core.batching import BatchOperand
+from numgrad.core.declare import Meta, bind, composite, ones, primitive, state
+from numgrad.core.op import Op
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.index import scatter_add as add_rows
 from numgrad.operations import write
@@ -220,6 +224,20 @@ def _no_number(shape: Any) -> NumgradValueError:
 
 index_fill.no_derivative("index")
 index_fill.vjp(x=lambda g, index, axis: index_fill(g, index, 0, axis=axis), value=_kept_values)
+
+
+@index_add.batch
+@index_copy.batch
+@index_fill.batch
+def _batched_writes(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    x, index, values = operands
+    if index.batched or (values.batched and op is index_fill):
+        return NotImplemented
+    (axis,) = normalize_axes(op.name, params["axis"], x.ndim)
+    source = values.value if op is index_fill else values.repeated(size)
+    return bind(op, (x.repeated(size), index.value, source), params | {"axis": axis + 1})
 
 
 # ---------------------------------------------------------------- an index for each element

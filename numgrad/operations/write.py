@@ -10,7 +10,7 @@ backward. Values are converted to the dtype of the operand if that loses no more
 (NumPy's ``same_kind``).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -19,7 +19,9 @@ import numpy as np
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.abstract import broadcast_lengths
 from numgrad.core.axis import normalize_axes
+from numgrad.core.batching import BatchOperand, apply
 from numgrad.core.declare import OPS, Meta, bind, complete, composite, primitive, state
+from numgrad.core.op import Op
 from numgrad.core.primitive import Primitive, checked
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.index import scatter_add
@@ -205,6 +207,22 @@ put.vjp(
 )
 
 
+@put.batch
+def _batched_put(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    x, indices, values = operands
+    count, given = prod(indices.shape), prod(values.shape)
+    if indices.batched or given not in (1, count):
+        return NotImplemented  # positions beyond an example would be those of the next
+    source = values.flat().repeated(size)
+    if given != count:
+        source = apply("broadcast_to", source, shape=(size, count))
+    written = x.flat().repeated(size), apply("reshape", indices.value, shape=(count,)), source
+    out = apply("index_add" if params["accumulate"] else "index_copy", *written, axis=1)
+    return apply("reshape", out, shape=(size, *x.shape))
+
+
 def positions_of(shape: tuple[int, ...], select: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Positions in C order of the elements ``select`` picks from an array of ``shape``.
 
@@ -349,6 +367,21 @@ index_put.vjp(
     x=lambda g, index, accumulate: g if accumulate else index_put(g, 0, index=index),
     values=lambda g, index: getitem(g, index),
 )
+
+
+@index_put.batch
+def _batched_index_put(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    x, values = operands
+    entries = params["index"] if isinstance(params["index"], tuple) else (params["index"],)
+    if not all(map(is_basic_part, entries)):
+        return NotImplemented
+    slices = sum(isinstance(part, slice) for part in entries)
+    rest = x.ndim - sum(part is not None and part is not Ellipsis for part in entries)
+    region = slices + rest + sum(part is None for part in entries)
+    index = (slice(None), *entries)
+    return bind(op, (x.repeated(size), values.aligned(region)), params | {"index": index})
 
 
 @composite(method=False, keeps_dtype=True, smooth=True)

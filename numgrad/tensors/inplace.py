@@ -44,6 +44,7 @@ from numgrad.core.op import OPS, Op
 from numgrad.core.primitive import checked
 from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.operations.index import is_basic, is_basic_part
+from numgrad.operations.region import overlaps
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.eager import TOO_LARGE, check_array_kind
 from numgrad.tensors.labels import IndexedTensor, Places, check_written, index_of
@@ -59,7 +60,7 @@ def check_target(name: str, target: Tensor) -> None:
     array = state.ground.lift(target)
     if isinstance(array, AbstractArray):
         array.check_writable(name)
-    elif _overlaps(array):
+    elif overlaps(array):
         raise NumgradRuntimeError(
             f"{name}: the target of shape {array.shape} shows single elements several times, as "
             "broadcast_to gives them, so a write has no meaning; clone() it first"
@@ -82,26 +83,6 @@ def _may_share(a: Any, b: Any) -> bool:
     if isinstance(a, AbstractArray) or isinstance(b, AbstractArray):
         return False
     return np.may_share_memory(a, b)
-
-
-def _overlaps(array: np.ndarray) -> bool:
-    """Whether two indices show the same element."""
-    if array.flags.c_contiguous or array.size < 2:
-        return False
-    axes = [(abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1]
-    reach = array.itemsize
-    for stride, n in sorted(axes):
-        if stride < reach:  # the axes are not nested: interleaved, as in a diagonal, or overlapping
-            break
-        reach = stride * n
-    else:
-        return False
-    if any(stride == 0 for stride, _ in axes):
-        return True
-    offsets = np.zeros(1, np.int64)
-    for stride, n in axes:
-        offsets = np.add.outer(offsets, np.arange(n) * stride)
-    return bool((np.diff(np.sort(offsets, axis=None)) < array.itemsize).any())
 
 
 def as_values(name: str, value: Any, dtype: np.dtype) -> Any:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from inspect import isfunction
 from typing import Any
 
-from numgrad import operations as _operations  # fills the table
 from numgrad.autograd.node import show_saved
 from numgrad.autograd.variable import Tensor
 from numgrad.core.documentation import Page
@@ -23,8 +22,6 @@ from numgrad.tensors.conversions import (
     reflected,
 )
 from numgrad.tensors.eager import EagerInterpreter
-
-assert _operations is not None
 
 _OF_A_CLASS = {"__doc__", "__firstlineno__", "__module__", "__slots__", "__static_attributes__"}
 """Attributes that every class has of its own."""
@@ -96,5 +93,6 @@ class _Eager(EagerInterpreter):
             attach(op)
 
 
+lazy_operations.declare_usual()
 install_eager(_Eager())
 _complete()

@@ -152,6 +152,14 @@ class OptimizedModule(Module):
             _programs[self] = _compiled(forward, *self._options)
         return _programs[self](*args, **kwargs)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute, of the module if it is none of this one's."""
+        own = name in self.__dict__ or name in ("_orig_mod", "_options")
+        if own or "_orig_mod" not in self.__dict__:
+            super().__setattr__(name, value)
+        else:
+            setattr(self._orig_mod, name, value)
+
     def __getattr__(self, name: str) -> Any:
         """An attribute, which may be the module's."""
         try:

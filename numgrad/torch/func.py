@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from numgrad import func as base
-from numgrad.errors import NumgradNotImplementedError
+from numgrad.core.interpreter import state
+from numgrad.errors import NumgradRuntimeError
 from numgrad.torch.autograd.functional import transform
+from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.nn.module import Module, functional_call, stack_module_state
 from numgrad.torch.wrapping import face_function, unwrap, user_function, wrap
 
@@ -89,14 +91,35 @@ def vmap(
 ) -> Callable[..., Any]:  # fmt: skip
     """A function of examples as one of batches.
 
-    Random numbers are drawn anew for each example; ``randomness="same"`` is refused.
+    Parameters
+    ----------
+    func
+        A function of Tensors.
+    in_dims, out_dims
+        Along which axes examples are, as in ``ng.vmap``.
+    randomness
+        What random numbers are: ``"different"`` for each example, the ``"same"`` for all, or an
+        ``"error"``.
+    chunk_size
+        None, or how many examples are computed at once, which changes no result.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        If ``randomness`` is something else, or numbers are drawn and it is ``"error"``.
     """
-    if randomness == "same":
-        raise NumgradNotImplementedError(
-            "vmap: random numbers are drawn for each example; for the same ones draw them before, "
-            "and let the function close over them"
+    if randomness not in ("error", "different", "same"):
+        raise NumgradRuntimeError(
+            f"vmap: randomness is 'error', 'different' or 'same', got {randomness!r}"
         )
-    return face_function(base.vmap(user_function(func), in_dims, out_dims))
+    inner = user_function(func)
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        state.interpreters[-1].randomness = randomness
+        return inner(*args, **kwargs)
+
+    called.__name__ = inner.__name__
+    return face_function(base.vmap(called, in_dims, out_dims))
 
 
 def replace_all_batch_norm_modules_(root: Module) -> Module:
@@ -107,3 +130,6 @@ def replace_all_batch_norm_modules_(root: Module) -> Module:
             for name in ("running_mean", "running_var", "num_batches_tracked"):
                 setattr(module, name, None)
     return root
+
+
+__getattr__ = _refuse(globals())

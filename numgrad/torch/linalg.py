@@ -77,17 +77,17 @@ def _matrix_rank(x: Any, atol: Any, rtol: Any, hermitian: bool, tol: Any) -> Any
 def _pinv(x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
     if 0 in x.shape[-2:]:
         return _adjoint(x)
-    if hermitian:  # of which the lower triangle is read
-        values, vectors = ng.linalg.eigh(x)
-        big = ng.abs(values) > _cutoff(ng.abs(values.detach()), atol, rtol, x.shape)
-        inverses = ng.where(big, 1 / ng.where(big, values, 1.0), 0.0)
-        return OPS["matmul"](vectors * ng.expand_dims(inverses, -2), _adjoint(vectors))
-    if atol is None:
+    if hermitian:  # of which the lower triangle is read; gradients are those of the general one
+        given = x.detach()
+        below, diagonal = ng.tril(given, -1), ng.tril(ng.triu(given.real))
+        x = x + (below + _adjoint(below) + diagonal - given)
+    elif atol is None:
         return ng.linalg.pinv(x, rtol=getattr(rtol, "_array", rtol))
-    values = ng.linalg.svdvals(x.detach())
+    values = _singular_values(x.detach(), hermitian)
     cut = _cutoff(values, atol, rtol, x.shape)
-    relative = ng.squeeze(cut, -1) / ng.max(values, -1)
-    return ng.linalg.pinv(x, rtol=ng.where(ng.isfinite(relative), relative, 1.0)._array)
+    largest = ng.max(values, -1)
+    relative = ng.where(largest > 0, ng.squeeze(cut, -1) / ng.where(largest > 0, largest, 1.0), 1.0)
+    return ng.linalg.pinv(x, rtol=relative._array)
 
 
 def _lstsq(a: Any, b: Any, rcond: Any, driver: Any) -> tuple[Any, ...]:

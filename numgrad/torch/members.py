@@ -71,6 +71,10 @@ class TensorMembers:
         """Distances in memory along axes, in elements."""
         x = self._tensor
         steps = _standard(x) if x.size < 2 else tuple(s // x.itemsize for s in x.strides)
+        for k in reversed(range(x.ndim)):
+            if x.shape[k] == 1 and steps[k] == 0:  # a new axis, of which NumPy says nothing
+                step = steps[k + 1] * x.shape[k + 1] if k + 1 < x.ndim else 1
+                steps = (*steps[:k], step, *steps[k + 1 :])
         return steps if dim is None else steps[_axis(self, dim)]
 
     def storage_offset(self) -> int:

@@ -69,6 +69,11 @@ def _sgn(x: Any) -> Any:
     return ng.where(size == 0, 0, x / ng.where(size == 0, 1, size))
 
 
+def _logit(x: Any) -> Any:
+    """The logit, whose gradient is NaN where it is itself."""
+    return ng.logit(x * ng.where((x < 0) | (x > 1), np.nan, 1.0).astype(x.dtype))
+
+
 def _where(condition: Any, x: Any, y: Any) -> Any:
     if x is None:
         return tuple(ng.nonzero(condition))
@@ -85,7 +90,7 @@ exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh sigmoid erf 
 [same 1 inplace direct]
 neg=negative abs=absolute floor ceil trunc square relu sign
 [same 1 direct]
-isnan isinf isfinite positive signbit
+isnan isinf isfinite signbit
 [number 2 inplace direct]
 mul=multiply fmod remainder
 [number 2 direct]
@@ -144,14 +149,14 @@ rsqrt(input): 1 / ng.sqrt(input)
 sinc(input): ng.sinc(input)
 i0(input): ng.special.i0(input)
 mvlgamma(input, p): ng.special.multigammaln(input, p)
-logit(input, eps=None): ng.logit(input if eps is None else ng.clip(input, eps, 1 - eps))
+logit(input, eps=None): _logit(input) if eps is None else ng.logit(ng.clip(input, eps, 1 - eps))
 [float 1]
 angle(input): ng.angle(input)
 [float 1:2 function]
 polygamma(n, input): ng.polygamma(n, input)
 [same 1]
-conj(input): ng.conjugate(input) if kind_of(input) == "c" else input
-resolve_conj(input): input
+positive(input): ng.positive(input) if kind_of(input) == "b" else input
+resolve_conj(input): input if input._array.flags.writeable else ng.copy(input)
 resolve_neg(input): input
 isneginf(input): input == -np.inf
 isposinf(input): input == np.inf

@@ -9,8 +9,11 @@ import numpy as np
 
 import numgrad as ng
 from numgrad.autograd.variable import Tensor as Base
+from numgrad.core.formula import Meta
+from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradIndexError, NumgradRuntimeError
+from numgrad.operations.region import Region
 from numgrad.torch.calls import table
 from numgrad.torch.table_reductions import along, one_axis
 
@@ -215,10 +218,62 @@ def _masked_write(name: str, x: Any, mask: Any, value: Any) -> Any:
 
 def _as_strided(x: Any, size: Any, stride: Any, offset: Any) -> Any:
     """Elements at places in memory, which are counted from where the memory begins."""
-    places, start = positions(x, size, stride, offset)
-    whole, base = (x, x._array) if x._base is None else (x._base, x._base._array)
-    del base, start
-    return ng.take(ng.reshape(whole, (-1,)), places)
+    if not _is_plain(x):
+        places, begin = positions(x, size, stride, offset)
+        return ng.take(ng.reshape(x, (-1,)), places - begin)
+    owner = x if x._base is None else x._base
+    whole, item = Region(owner._array, x._array), x.itemsize
+    begin = whole.offset if offset is None else whole.origin + int(offset) * item
+    steps = [int(step) * item for step in stride]
+    reach = [step * (n - 1) for step, n in zip(steps, size, strict=True)]
+    low, high = (begin + sum(pick(0, r) for r in reach) for pick in (min, max))
+    if 0 not in size and (low < 0 or high + item > whole.extent):
+        raise NumgradRuntimeError(
+            f"as_strided: size {list(size)}, stride {list(stride)} and storage_offset {offset} are "
+            f"out of bounds of memory of {whole.extent // item} elements"
+        )
+    return _seen(x, tuple(size), x.dtype, tuple(steps), begin - whole.offset)
+
+
+def _seen(x: Any, shape: Any, dtype: Any, strides: Any, offset: int = 0) -> Any:
+    """The memory of a Tensor, read in another way from ``offset`` bytes after where it begins."""
+    owner = x if x._base is None else x._base
+    where = Region(owner._array, x._array)
+    where.part, where.strides, where.offset = Meta(shape, dtype), strides, where.offset + offset
+    out = OPS["region"](owner, where=where)
+    if not np.may_share_memory(out._array, owner._array):
+        out._array.flags.writeable = False  # the owner is not contiguous: writes are refused
+    return out
+
+
+def _is_plain(x: Any) -> bool:
+    """Whether a Tensor has memory and no tangents, which its owner would not have."""
+    if state.interpreters or type(x._array) is not np.ndarray:
+        return False
+    return x._extra is None or x._extra.tangents is None
+
+
+def _adjoint(x: Any) -> Any:
+    return conjugated(ng.swapaxes(x, -1, -2))
+
+
+def conjugated(x: Any) -> Any:
+    """The conjugate; one of complex numbers is no view, as PyTorch's is, so writes are refused."""
+    if x.dtype.kind != "c":
+        return x
+    out = ng.conjugate(x)
+    if _is_plain(out):
+        out._array.flags.writeable = False
+    return out
+
+
+def _view_as_real(x: Any) -> Any:
+    if x.dtype.kind != "c":
+        raise NumgradRuntimeError("view_as_real is only supported for complex tensors")
+    if not _is_plain(x):
+        return ng.stack([ng.real(x), ng.imag(x)], axis=-1)
+    d = x._array.real.dtype
+    return _seen(x, (*x.shape, 2), d, (*x._array.strides, d.itemsize))
 
 
 def positions(x: Any, size: Any, stride: Any, offset: Any) -> tuple[np.ndarray, int]:
@@ -257,8 +312,14 @@ def _combinations(x: Any, r: int, replaced: bool) -> Any:
 
 def _unfold(x: Any, dim: int, size: int, step: int) -> Any:
     rows, axis, bare = along("unfold", x, dim)
-    out = ng.unfold(rows, axis, size, step)
-    return out[0] if bare else out
+    if not _is_plain(x) or bare or not 0 <= size <= rows.shape[axis] or step < 1:
+        out = ng.unfold(rows, axis, size, step)
+        return out[0] if bare else out
+    shape, strides = list(x.shape), list(x._array.strides)
+    strides.append(strides[axis])
+    strides[axis] *= step
+    shape[axis] = (shape[axis] - size) // step + 1
+    return _seen(x, (*shape, size), x.dtype, tuple(strides))
 
 
 def _meshgrid(tensors: Any, indexing: Any) -> tuple:
@@ -298,7 +359,14 @@ def _cat(tensors: Any, dim: int) -> Any:
 def _pairs(x: Any) -> Any:
     if x.shape[-1:] != (2,):
         raise NumgradRuntimeError("view_as_complex: the last axis must have the length 2")
-    return OPS["from_parts"](x[..., 0], x[..., 1])
+    if not _is_plain(x):
+        return OPS["from_parts"](x[..., 0], x[..., 1])
+    *strides, step = x._array.strides
+    if x.dtype.kind != "f" or step != x.itemsize or any(n % (2 * step) for n in strides):
+        raise NumgradRuntimeError(
+            "view_as_complex: pairs of floating numbers must lie side by side; call contiguous()"
+        )
+    return _seen(x, x.shape[:-1], np.result_type(x.dtype, np.complex64), tuple(strides))
 
 
 def _nonzero(x: Any, as_tuple: bool) -> Any:
@@ -332,7 +400,7 @@ TABLE = """
 reshape(input, shape): ng.reshape(input, tuple(shape))
 permute(input, dims): ng.permute(input, tuple(dims))
 tile(input, dims): ng.tile(input, tuple(dims))
-flip(input, dims): ng.flip(input, tuple(dims))
+flip(input, dims): ng.copy(ng.flip(input, tuple(dims)))
 [same 1 sizes=1 method]
 view(input, shape, *, dtype=None): _view(input, shape, dtype)
 expand(input, size, *, implicit=False): _expand(input, size)
@@ -344,7 +412,7 @@ repeat_interleave(input, repeats=None, dim=None, *, output_size=None): _repeat_i
 flatten(input, start_dim=0, end_dim=-1): _flatten(input, start_dim, end_dim)
 unflatten(input, dim, sizes): _unflatten(input, dim, sizes)
 ravel(input): ng.reshape(input, (-1,))
-adjoint(input): ng.conjugate(ng.swapaxes(input, -1, -2))
+adjoint(input): _adjoint(input)
 movedim(input, source, destination): ng.moveaxis(input, source, destination)
 split(input, split_size_or_sections, dim=0): _split(input, split_size_or_sections, dim)
 split_with_sizes(input, split_sizes, dim=0): _split(input, split_sizes, dim)
@@ -358,12 +426,12 @@ unbind(input, dim=0): tuple(ng.unbind(input, dim))
 narrow(input, dim, start, length): _narrow(input, dim, start, length)
 select(input, dim, index): _select(input, dim, index)
 diagonal(input, offset=0, dim1=0, dim2=1): ng.diagonal(input, offset, dim1, dim2)
-diag(input, diagonal=0): ng.diag(input, diagonal)
+diag(input, diagonal=0): ng.copy(ng.diag(input, diagonal))
 diag_embed(input, offset=0, dim1=-2, dim2=-1): ng.diag_embed(input, offset, dim1, dim2)
 diagflat(input, offset=0): ng.diagflat(input, offset)
-fliplr(input): ng.flip(input, 1)
-flipud(input): ng.flip(input, 0)
-rot90(input, k=1, dims=(0, 1)): ng.rot90(input, k, tuple(dims))
+fliplr(input): ng.copy(ng.flip(input, 1))
+flipud(input): ng.copy(ng.flip(input, 0))
+rot90(input, k=1, dims=(0, 1)): ng.copy(ng.rot90(input, k, tuple(dims)))
 roll(input, shifts, dims=None): _roll(input, shifts, dims)
 gather(input, dim, index, *, sparse_grad=False): _gather(input, dim, index)
 index_select(input, dim, index): ng.take(input, ng.reshape(index, (-1,)), dim) if input.ndim else (
@@ -386,6 +454,7 @@ clone(input, *, memory_format=None): input.clone()
 isin(input, test_elements, *, assume_unique=False, invert=False): ng.isin(
     input, test_elements, assume_unique, invert)
 [same 1 method]
+conj(input): conjugated(input)
 unfold(input, dimension, size, step): _unfold(input, dimension, size, step)
 expand_as(input, other): _expand(input, other.shape)
 view_as(input, other): _view(input, other.shape, None)
@@ -428,15 +497,15 @@ broadcast_tensors(*tensors): tuple(ng.broadcast_arrays(*_listed(tensors)))
 meshgrid(*tensors, indexing=None): _meshgrid(tensors, indexing)
 cartesian_prod(*tensors): _cartesian(tensors)
 combinations(input, r=2, with_replacement=False): _combinations(input, r, with_replacement)
-view_as_real(input): ng.stack([ng.real(input), ng.imag(input)], axis=-1)
+view_as_real(input): _view_as_real(input)
 view_as_complex(input): _pairs(input)
 real(input): ng.real(input) if input.dtype.kind == "c" else input
 imag(input): ng.imag(input)
 [same 1 function]
 expand_copy(input, size, *, implicit=False): _expand(input, size)
 diagonal_copy(input, offset=0, dim1=0, dim2=1): ng.copy(ng.diagonal(input, offset, dim1, dim2))
-as_strided_copy(input, size, stride, storage_offset=None): _as_strided(
-    input, size, stride, storage_offset)
+as_strided_copy(input, size, stride, storage_offset=None): ng.copy(_as_strided(
+    input, size, stride, storage_offset))
 view_copy(input, size=None, *, dtype=None): ng.copy(_view(input, size, dtype))
 permute_copy(input, dims): ng.copy(ng.permute(input, tuple(dims)))
 transpose_copy(input, dim0, dim1): ng.copy(_transpose(input, dim0, dim1))

@@ -138,6 +138,10 @@ def main() -> int:
     checkout = args.checkout.resolve()
     for unknown in sorted(set(args.evals) - set(SIZES)):
         parser.error(f"no eval is called {unknown}: there are {', '.join(SIZES)}")
+    absent = [name for name in ("pydantic", "dataclasses_json") if not find_spec(name)]
+    if absent:
+        install = "python -m pip install pydantic dataclasses-json"
+        parser.error(f"GradBench's evals import {' and '.join(absent)}: {install}")
     tools = [tool for tool in args.tools.split(",") if tool and tool != "numgrad"]
     for unknown in sorted(set(tools) - {*CPP, *PYTHON}):
         parser.error(f"no tool is called {unknown}: there are {', '.join((*CPP, *PYTHON))}")
@@ -170,7 +174,7 @@ def main() -> int:
         chart(rows(figures), args.chart)
     own = [f.verdict for f in figures if f.tool == "numgrad"]
     print(f"{own.count('valid')} of {len(own)} results of numgrad are valid; on {cpp.processor()}")
-    return int(any(verdict not in ("valid", "unknown") for verdict in own))
+    return int(not own or any(verdict not in ("valid", "unknown") for verdict in own))
 
 
 if __name__ == "__main__":

@@ -214,3 +214,33 @@ def test_products_share_the_loop_over_their_longest_axis(monkeypatch):
         np.testing.assert_allclose(gradient, truth, rtol=1e-10)
     nests = [nest for nest in fast.source.split("@outlined")[1:] if "add_product(" in nest]
     assert all("for base in range" in nest for nest in nests)
+
+
+def posed(turns: Any, points: Any, seen: Any) -> Any:
+    """Points turned by few matrices, of which two at a time are looked up."""
+    moved = np.sum(turns[:, None] * points[:, None], axis=3)
+    pairs = moved[:, seen]
+    return pairs[:, :, 0] * 0.5 + pairs[:, :, 1] ** 2
+
+
+def test_long_loops_in_a_short_one_are_cut_into_blocks():
+    rng = np.random.default_rng(1)
+    turns, points = rng.normal(size=(20, 3, 3)), rng.normal(size=(61, 3))
+    seen = rng.integers(0, 61, (70, 2))
+    with emulating(task=16, lanes=8):
+        compiled = ng.jit(posed)
+        found = compiled(turns, points, seen)
+    assert re.search(r"for i\d+ in range\(lo, hi\):\n(.*\n)? +for base in", compiled.source)
+    moved = np.stack([points @ turn.T for turn in turns])
+    want = 0.5 * moved[:, seen[:, 0]] + moved[:, seen[:, 1]] ** 2
+    np.testing.assert_allclose(found, want, rtol=1e-12)
+
+
+def test_few_iterations_around_tiny_loops_are_computed_side_by_side():
+    rng = np.random.default_rng(2)
+    a, b = rng.normal(size=(20, 3, 3)), rng.normal(size=(3, 3))
+    with emulating(task=16, lanes=8):
+        compiled = ng.jit(lambda a, b: np.sum((a @ b) @ a, axis=2))
+        found = compiled(a, b)
+    assert "for base in range(lo, hi" in compiled.source
+    np.testing.assert_allclose(found, np.sum(a @ b @ a, axis=2), rtol=1e-12)

@@ -7,6 +7,7 @@ import pickle
 import struct
 import subprocess
 import sys
+from binascii import crc32
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,6 +149,8 @@ def test_it_loads_with_numpy_alone(native: Any, tmp_path: Path) -> None:
         "import numpy as np, numgrad as ng\n"
         f"f = ng.load_native({str(tmp_path / 'model')!r})\n"
         "print(f(np.linspace(-1.0, 1.0, 4), 2.0)[1].sum().hex())\n"
+        "rooms = ('tensors', 'operations', 'autograd', 'compiler.api')\n"
+        "assert not [room for room in rooms if f'numgrad.{room}' in sys.modules]\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -279,7 +282,8 @@ def test_an_image_is_copied_to_memory(native: Any, gradient: Any, tmp_path: Path
     (tmp_path / "image").write_bytes(image.content)
     functions = {k: v.about | {"name": k} for k, v in zip(names, (native, gradient), strict=True)}
     about = {"library": None, "image": {"file": "image", **image._asdict()}, "name": "model",
-             "target": target._asdict(), "functions": functions}  # fmt: skip
+             "checksum": crc32(image.content), "target": target._asdict(),
+             "functions": functions}  # fmt: skip
     loaded = c_library.loaded(about, str(tmp_path))
     x = SMALL[0].copy()
     total, grown = np.empty(1), np.empty(4)
@@ -301,6 +305,35 @@ def test_the_description_says_what_it_was_made_by(native: Any, tmp_path: Path) -
     (tmp_path / "model.json").write_text(json.dumps(about | {"format": 0}))
     with pytest.raises(ng.NumgradValueError, match="has format 0, this reads 1; export it again"):
         ng.load_native(tmp_path / "model")
+
+
+def test_what_is_exported_again_is_loaded_again(native: Any, tmp_path: Path) -> None:
+    x = np.arange(3.0)
+    first = ng.jit(lambda x: x * 2.0).native(x)
+    second = ng.jit(lambda k, x: x + k).native(2, x)
+    ng.export({"f": first}, tmp_path / "model")
+    before = ng.load_native(tmp_path / "model")["f"]
+    again = ng.load_native(tmp_path / "model")["f"]
+    assert before.address == again.address or sys.platform != "linux"
+    ng.export({"f": second}, tmp_path / "model")
+    np.testing.assert_array_equal(before(x), x * 2)
+    np.testing.assert_array_equal(ng.load_native(tmp_path / "model")["f"](5, x), x + 5)
+
+
+def test_a_library_beside_another_description(native: Any, tmp_path: Path) -> None:
+    exported = ng.export(native, tmp_path / "model")
+    with exported.files["library"].open("ab") as file:
+        file.write(b"\0")
+    with pytest.raises(ng.NumgradValueError, match="is not the file that its description was"):
+        ng.load_native(tmp_path / "model")
+
+
+def test_names_that_are_not_of_c(tmp_path: Path) -> None:
+    native = ng.jit(lambda p, errno: p["\xe9"] * errno).native({"\xe9": SMALL[0]}, 2.0)
+    assert native.declaration.split("(")[1] == (
+        "const double *p, int64_t p_length, double errno_2, double *result);"
+    )
+    assert same(native({"\xe9": SMALL[0]}, 2.0), SMALL[0] * 2.0)
 
 
 @dataclass
@@ -336,6 +369,10 @@ def test_nestings_and_constants(tmp_path: Path) -> None:
         (lambda f, p: ng.export(np.sin, p, 1.0), ng.NumgradTypeError, "got a ufunc, expected ng.j"),
         (lambda f, p: ng.export({}, p), ng.NumgradValueError, "got no function"),
         (lambda f, p: ng.export({"int": f}, p), ng.NumgradValueError, "'int' is no name of a fun"),
+        (lambda f, p: ng.export({"int64_t": f}, p), ng.NumgradValueError, "is no name of a fun"),
+        (lambda f, p: ng.export({"free": f}, p), ng.NumgradValueError, "free is a function of t"),
+        (lambda f, p: ng.export({"f": f, "f_x": f}, p), ng.NumgradValueError, "f_x would be"),
+        (lambda f, p: ng.export({"model_message": f}, p), ng.NumgradValueError, "name of two th"),
         (lambda f, p: ng.export({"f": f}, p, 1.0), ng.NumgradTypeError, "no examples beside sev"),
         (lambda f, p: ng.export(f, p, 1.0), ng.NumgradTypeError, "has its examples; give none"),
         (

@@ -176,6 +176,44 @@ def test_no_sanitizer_objects(sanitizer: str, model: Path, expected: Any) -> Non
     check(run("./checked", folder=model), expected)
 
 
+@ng.jit
+def bell(x: Any) -> Any:
+    return ng.value_and_grad(lambda x: np.sum(np.exp(-x * x) * np.sin(x)))(x)
+
+
+@pytest.mark.slow(cases=0)
+@pytest.mark.parametrize("code", ["team.o", "team.so"])
+@pytest.mark.parametrize("sanitizer", ["", "address,undefined", "thread"])
+def test_loops_in_several_threads(code: str, sanitizer: str, tmp_path: Path) -> None:
+    x = np.zeros(9)
+    functions = {"several": bell.native(x, threads=3), "alone": bell.native(x)}
+    ng.export(functions, tmp_path / "team", cpu=CPU)
+    flags = [need("gcc"), "-std=c99", "-g", *WARNINGS, "-I.", "-pthread", "-Wl,-rpath,."]
+    flags += [f"-fsanitize={sanitizer}"] if sanitizer else []
+    counted = ["-DCOUNTED", "-Wl,--wrap=pthread_create"] if code == "team.o" else []
+    run(*flags, *counted, PROGRAMS / "team.c", code, "-lm", "-o", "team", folder=tmp_path)
+    created = int(run("./team", folder=tmp_path))
+    assert not counted or 0 < created <= 6  # two beside the caller, in three calls
+
+
+@ng.jit
+def system_and_slope(x: Any) -> Any:
+    return ng.value_and_grad(lambda x: np.sum(np.linalg.solve(np.outer(x, x) + 9 * np.eye(9), x)))(
+        x
+    )
+
+
+@pytest.mark.slow(cases=0)
+@pytest.mark.parametrize("sanitizer", ["", "address,undefined"])
+def test_memory_of_the_caller(sanitizer: str, tmp_path: Path) -> None:
+    x = 0.3 * np.arange(9) - 1.0
+    ng.export(system_and_slope, tmp_path / "workspace", x, shapes="fixed", workspace=True, cpu=CPU)
+    flags = [need("gcc"), "-std=c99", "-g", *WARNINGS, "-I.", "-Wl,--wrap=malloc"]
+    flags += [f"-fsanitize={sanitizer}"] if sanitizer else []
+    run(*flags, PROGRAMS / "workspace.c", "workspace.o", "-lm", "-o", "own", folder=tmp_path)
+    check(run("./own", folder=tmp_path), np.array([system_and_slope(x)[0]]))
+
+
 @pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("code", ["arm.o", "arm.so"])
 def test_code_for_arm_computes_the_same(code: str, tmp_path: Path, expected: Any) -> None:

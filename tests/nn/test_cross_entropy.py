@@ -338,3 +338,26 @@ def test_same_bits_for_any_number_of_threads(shape, dtype):
     log_p = special.log_softmax(x.astype(float), 1)
     rtol = 1e-12 if dtype == "float64" else 1e-5
     np.testing.assert_allclose(found[0][0], expected(log_p, target, weight, "mean", 0.1), rtol=rtol)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("shape", [(3,), (4, 3), (2, 3, 2)], ids=str)
+def test_losses_of_a_batch_are_those_of_its_examples(shape, reduction):
+    rng = np.random.default_rng(0)
+    x, weight = rng.normal(size=(3, *shape)), rng.uniform(0.5, 2, 3)
+    target = rng.integers(0, 3, (3, *(shape[:1] + shape[2:] if len(shape) > 1 else ())))
+    target.flat[0] = -100
+
+    def loss(x, target):
+        smooth = F.cross_entropy(x, target, weight, reduction=reduction, label_smoothing=0.1)
+        return smooth + F.nll_loss(x, target, reduction=reduction)
+
+    gradient = ng.grad(lambda x, target: loss(x, target).sum())
+    second = ng.grad(lambda x, target: (gradient(x, target) ** 2).sum())
+    for function in (loss, gradient, second):
+        examples = [np.asarray(function(*pair)) for pair in zip(x, target, strict=True)]
+        assert np.allclose(ng.vmap(function)(x, target), examples, equal_nan=True)
+        shared = [np.asarray(function(one, target[1])) for one in x]
+        assert np.allclose(ng.vmap(function, (0, None))(x, target[1]), shared, equal_nan=True)
+    with pytest.raises(ng.errors.NumgradValueError, match=r"shape .* do not fit"):
+        ng.vmap(loss)(x, np.expand_dims(target, -1))

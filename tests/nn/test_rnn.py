@@ -243,3 +243,16 @@ def test_a_projected_state_is_for_one_time_of_an_lstm():
         lstm_sequence(*map(ng.ones, [(2, 3, 8), *shapes[1:]]))
     with pytest.raises(ng.NumgradValueError, match="do not fit"):
         gru_sequence(*map(ng.ones, [(1, 3, 6), (3, 5), (6, 5)]))
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+def test_sequences_of_a_batch_are_those_of_its_examples(kind):
+    layer, x = kind(3, 2, dtype=np.float64), ng.random.default_rng(0).normal(size=(4, 5, 2, 3))
+
+    def total(x):
+        out, state = layer(x)
+        return (out * out).sum() + (state[-1].sum() if kind is nn.LSTM else 0)
+
+    for function in (lambda x: layer(x)[0].detach(), ng.grad(total)):
+        expected = [np.asarray(function(one)) for one in x]
+        assert np.allclose(ng.vmap(function)(x), expected)

@@ -80,7 +80,12 @@ def _bundle(poses: Any, world: Any, weights: Any, seen_by: Any, seen: Any, featu
     return total
 
 
+def _log_sum(a: Any, b: Any) -> Any:
+    return np.log(sum(np.exp(x) for x in a * b))
+
+
 FORMULAS: dict[str, tuple[Formula, dict[str, int]]] = {
+    "log sum": (_log_sum, {"n": 9}),
     "long chain": (_long_chain, {"n": 5, "operations": 12}),
     "lorenz": (_lorenz, {"steps": 2}),
     "lstm": (_lstm, {"steps": 3, "letters": 4}),

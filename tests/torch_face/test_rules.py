@@ -298,3 +298,109 @@ def test_moments_and_powers_keep_the_dtype():
         torch.cov(x).dtype == torch.corrcoef(x).dtype == torch.vander(x[0]).dtype == torch.float32
     )
     np.testing.assert_allclose(torch.cov(x).numpy(), np.cov(x.numpy()), rtol=1e-6)
+
+
+DRAWS = {
+    "rand": lambda x: x + torch.rand(20),
+    "normal_": lambda x: x.clone().normal_(),
+    "dropout": torch.nn.functional.dropout,
+    "randint": lambda x: x + torch.randint(0, 99, (20,)),
+    "randperm": lambda x: x + torch.randperm(20),
+    "multinomial": lambda x: x[:5] + torch.multinomial(torch.ones(20), 5),
+    "poisson": lambda x: x + torch.poisson(torch.full((20,), 9.0)),
+    "generator": lambda x: x + torch.rand(20, generator=torch.Generator()),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_random_numbers_of_a_batch(name):
+    draw, x = DRAWS[name], torch.ones(2, 20)
+    with pytest.raises(RuntimeError, match="randomness='same' or"):
+        torch.vmap(draw)(x)
+    first, second = torch.vmap(draw, randomness="same")(x)
+    assert torch.equal(first, second)
+    first, second = torch.vmap(draw, randomness="different")(x)
+    assert not torch.equal(first, second)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [torch.nn.Linear(2, 2), torch.nn.Conv1d(2, 2, 1), torch.nn.LayerNorm(2), torch.nn.LSTM(2, 2),
+     torch.nn.PReLU(), torch.nn.BatchNorm1d(2)],
+    ids=lambda layer: type(layer).__name__,
+)  # fmt: skip
+def test_layers_take_the_dtype_of_their_parameters(layer):
+    x = torch.ones(2, 2, dtype=torch.float64)
+    for other in (x, x.long()):
+        with pytest.raises(RuntimeError, match="same dtype"):
+            layer(other)
+    layer.double()(x)
+
+
+def test_losses_promote_by_category():
+    x, target = torch.ones(2), torch.ones(2, dtype=torch.long)
+    assert torch.nn.functional.mse_loss(x, target).dtype is torch.float32
+    assert torch.nn.MSELoss()(x, target).dtype is torch.float32
+    with pytest.raises(RuntimeError, match="same dtype"):
+        torch.nn.BCELoss()(x, x.double())
+
+
+def test_the_logit_has_no_gradient_where_it_is_nan():
+    x = torch.tensor([-1.0, 0.0, 0.5, 2.0], requires_grad=True)
+    torch.logit(x).sum().backward()
+    assert np.array_equal(x.grad.numpy(), [np.nan, np.inf, 4, np.nan], equal_nan=True)
+
+
+def test_a_pseudo_inverse_of_a_hermitian_matrix_with_equal_eigenvalues():
+    x = torch.eye(2, dtype=torch.float64, requires_grad=True)
+    torch.linalg.pinv(x, hermitian=True).sum().backward()
+    assert x.grad.tolist() == [[-1, -1], [-1, -1]]
+
+
+def test_beta_numbers_come_near_to_one():
+    torch.manual_seed(0)
+    a = torch.full((2000,), 0.05, dtype=torch.float64)
+    x = torch.distributions.Beta(a, a).sample()
+    assert 1 - x.max() == 2.0**-53
+
+
+VIEWS = {
+    "as_strided": lambda x: x.as_strided((2, 2), (1, 2), 1),
+    "unfold": lambda x: x.unfold(0, 2, 2),
+    "real": lambda x: torch.view_as_complex(x).real,
+    "view_as_real": lambda x: torch.view_as_real(torch.view_as_complex(x)),
+    "adjoint": lambda x: x.H,
+    "positive": lambda x: +x,
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_writes_through_views_reach_the_memory_and_the_gradient(name):
+    leaf = torch.arange(8.0).reshape(4, 2).requires_grad_()
+    x = leaf * 1
+    numbers = VIEWS[name](torch.arange(8).reshape(4, 2).float()).long()  # which elements it shows
+    VIEWS[name](x).mul_(3)
+    expected = np.ones(8)
+    expected[numbers.numpy().ravel()] = 3
+    assert x.detach().numpy().ravel().tolist() == (np.arange(8) * expected).tolist()
+    x.sum().backward()
+    assert leaf.grad.numpy().ravel().tolist() == expected.tolist()
+
+
+def test_windows_that_overlap_add_their_gradients():
+    x = torch.arange(4.0).requires_grad_()
+    (x.unfold(0, 2, 1) * torch.tensor([1.0, 10.0])).sum().backward()
+    assert x.grad.tolist() == [1, 11, 11, 10]
+    with pytest.raises(RuntimeError, match="several times"):
+        x.detach().unfold(0, 2, 1).zero_()
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        x.as_strided((3,), (2,))
+
+
+def test_copies_are_no_views():
+    x = torch.arange(4.0).reshape(2, 2)
+    for made in (x.flip(0), torch.fliplr(x), x.rot90(), torch.diag(x)):
+        made.zero_()
+    assert x.tolist() == [[0, 1], [2, 3]]
+    with pytest.raises(RuntimeError, match="read-only"):
+        torch.ones(2, dtype=torch.complex64).conj().zero_()

@@ -372,3 +372,36 @@ def test_lengths_of_batches_of_views_stay_open_in_compiled_functions():
         expected = x[:, :1] + a + x.sum(1, keepdims=True)
         np.testing.assert_array_equal(compiled(a, x), expected)
     assert compiled.statistics.traces == 1
+
+
+def written(x, v):
+    """Writes at indices, slices and numbers, of which some repeat."""
+    y = np.zeros((3, 4)) + x
+    y[[1, -2, 1], 0] = np.stack([v[0], v[1], v[0] * v[1]])
+    y[0:2, 1:2] = v[:, None]
+    y[2] = v[0]
+    y[..., None, 3] = v[1]
+    y = ng.put(y, [0, 5], v[1]) + ng.put(x, [0, 0, -1], v[0] * x[0, :3], accumulate=True)
+    return ng.index_copy(y, [-1], x[:1] * v[0], axis=0) + ng.index_add(x, [1, 1], x[:2], axis=-2)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_writes_of_examples(compiled):
+    rng = np.random.default_rng(5)
+    x, v = rng.normal(size=(4, 3, 4)), rng.normal(size=(4, 2))
+    f, slopes = ng.vmap(written), ng.vmap(ng.jacfwd(written, 1))
+    if compiled:
+        f, slopes = ng.jit(f), ng.jit(slopes)
+    each = [np.asarray(written(ng.tensor(a), ng.tensor(b))) for a, b in zip(x, v, strict=True)]
+    np.testing.assert_array_equal(f(x, v), each)
+    step = 1e-6 * np.eye(2)[:, None]
+    differences = (f(x, v + step[0]) - f(x, v - step[0]), f(x, v + step[1]) - f(x, v - step[1]))
+    np.testing.assert_allclose(slopes(x, v), np.stack(differences, -1) / 2e-6, atol=1e-8)
+    with pytest.raises(IndexError, match="12"):
+        ng.vmap(lambda a: ng.put(a, [12], a[0, 0]))(x)
+
+
+def test_writes_of_a_batch_do_not_grow_with_its_length():
+    graph = ng.jit(ng.jacfwd(lambda v: written(ng.ones((3, 4)), v[:2]))).graph
+    few, many = (len(str(graph(np.ones(n))).splitlines()) for n in (2, 40))
+    assert many <= few + 2

@@ -95,6 +95,11 @@ class BatchingInterpreter(Interpreter):
         Whether what is computed from differs by example, rather than directions to differentiate
         along.
 
+    Attributes
+    ----------
+    randomness
+        What random numbers are: ``"different"`` by example, the ``"same"``, or an ``"error"``.
+
     Examples
     --------
     >>> import numpy as np, numgrad as ng
@@ -108,6 +113,7 @@ class BatchingInterpreter(Interpreter):
 
     def __init__(self, size: int, *, examples: bool = False) -> None:
         self.size, self.examples = size, examples
+        self.randomness = "different"
         self.branch: Branch | None = None
         self._refusals = Refusals(traced=False)
 
@@ -219,13 +225,21 @@ class BatchingInterpreter(Interpreter):
     @property
     def draws(self) -> bool:  # pyright: ignore
         """Directions to differentiate along share random numbers."""
-        return self.examples
+        return self.examples and self.randomness != "same"
+
+    def _check_randomness(self) -> None:
+        if self.randomness == "error":
+            raise NumgradRuntimeError(
+                "vmap: the function draws random numbers; say whether they are the same for all "
+                "examples or not: randomness='same' or randomness='different'"
+            )
 
     def drawn(
         self, function: Callable[..., Any], source: Any, operands: Sequence[Any], size: Any,
         dtype: Any, independent: bool = True,
     ) -> Batched:  # fmt: skip
         """Numbers of its own for each example."""
+        self._check_randomness()
         operands = list(map(self.read, operands))
         if size is None:
             shape = np.broadcast_shapes(*[self._operand(a).shape for a in operands])
@@ -239,6 +253,7 @@ class BatchingInterpreter(Interpreter):
 
     def drawn_together(self, draws: Draw | Draws) -> list[Batched]:
         """Numbers of its own for each example."""
+        self._check_randomness()
         draws = draws.on(lambda x, _: self.read(x))
         with self._below():
             arrays = drawn_together(of_examples(draws, self._operand, self.size))

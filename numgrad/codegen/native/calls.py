@@ -40,6 +40,7 @@ from numgrad.codegen.native.values import (
     scalar_type,
     vector_type,
 )
+from numgrad.codegen.native.workspace import WITH_WORKSPACE
 
 SMALL = 60
 """Nodes of syntax up to which a function is written where it is called."""
@@ -158,10 +159,12 @@ class CallWriter(ExpressionWriter):
             raise NotVector("a call of a kernel")
         numbers = [do.cast(self.f, self.as_number(x), INT64) for x in arguments]
         kinds = ["ptr", "ptr", *["i64"] * len(numbers)]
-        name = self.f.module.declare(external_symbol(external), "i32", kinds)
+        symbol = external_symbol(external) + WITH_WORKSPACE * self.f.module.workspace
+        name = self.f.module.declare(symbol, "i32", kinds)
         operands = "".join(f", i64 {x.part}" for x in numbers)
         nothing = self.f.slot("ptr")
-        status = self.f.value(f"call i32 {name}(ptr {nothing}, ptr {nothing}{operands})")
+        second = (self.f.module.workspace and self.f.failed) or nothing
+        status = self.f.value(f"call i32 {name}(ptr {nothing}, ptr {second}{operands})")
         if checked:
             if not self.f.failed:
                 raise Unsupported("a call of a kernel that allocates, in a function that does not")

@@ -30,6 +30,7 @@ from numgrad.codegen.native.values import (
     scalar_type,
     vector_type,
 )
+from numgrad.codegen.native.workspace import CONTEXT_OF_SLOTS, OF_WORKSPACE
 
 ON_STACK = 4096
 """Bytes up to which an array of fixed size lies on the stack."""
@@ -271,15 +272,20 @@ class FunctionBody(CallWriter):
             return Array(dtype, data, numbers, None, data)
         slot = f.value(f"getelementptr ptr, ptr %owned, i64 {self.owned}")
         self.owned += 1
-        allocate = declare_memory(f.module, "allocate")
-        data = f.value(
-            f"call noalias ptr {allocate}(ptr {slot}, i64 {total.part}, i64 {int(zero)})"
-        )
+        data = f.value(self._memory("ptr", "allocate", slot, total.part, str(int(zero))))
         there = f.label("there")
         f.branch(f.value(f"icmp eq ptr {data}, null"), "missing", there)
         f.fails = f.lacks = True
         f.begin(there)
         return Array(dtype, data, numbers, None, data)
+
+    def _memory(self, result: str, name: str, slot: str, *numbers: str) -> str:
+        """A call of the pool, or of the workspace by way of the context of failures."""
+        module = self.f.module
+        function = f"@{OF_WORKSPACE[name]}" if module.workspace else declare_memory(module, name)
+        given = [f"ptr {slot}", *[f"i64 {number}" for number in numbers]]
+        given += [f"ptr {self.f.failed}"] if module.workspace else []
+        return f"call {result} {function}({', '.join(given)})"
 
     def growing_call(self, longer: bool, node: ast.Call) -> Value:
         """A growing vector is made, or gets room."""
@@ -309,8 +315,7 @@ class FunctionBody(CallWriter):
                 do.binary(f, "*", n, integer(vector.dtype.itemsize)).part for n in (size, now)
             )
             owned = f.value(f"getelementptr ptr, ptr %owned, i64 {vector.owned}")
-            grow = declare_memory(f.module, "grow")
-            new = f.value(f"call ptr {grow}(ptr {owned}, i64 {count}, i64 {used})")
+            new = f.value(self._memory("ptr", "grow", owned, count, used))
             enough = f.label("enough")
             f.branch(f.value(f"icmp eq ptr {new}, null"), "missing", enough)
             f.fails = f.lacks = True
@@ -375,12 +380,14 @@ class FunctionBody(CallWriter):
         f = self.f
         free: list[str] = []
         if self.owned:
-            kind = f"[{self.owned} x ptr]"
-            f.slots.insert(
-                0, f"  %owned = alloca {kind}\n  store {kind} zeroinitializer, ptr %owned"
-            )
-            release = declare_memory(f.module, "release")
-            free = [f"  call void {release}(ptr %owned, i64 {self.owned})"]
+            kind = f"[{self.owned + f.module.workspace} x ptr]"
+            own = [f"  %owned = alloca {kind}\n  store {kind} zeroinitializer, ptr %owned"]
+            if f.module.workspace:
+                own.append(
+                    f"  call void @workspace.mark(ptr %owned, i64 {self.owned}, ptr {f.failed})"
+                )
+            f.slots = [*own, *f.slots] if f.failed != "%workspace" else [*f.slots, *own]
+            free = [f"  {self._memory('void', 'release', '%owned', str(self.owned))}"]
         lines = []
         for line in f.lines:
             if line == "  @LEAVE@":
@@ -406,10 +413,15 @@ def write_body(
     packed = signature.result is None and not signature.scalar
     kinds = [kind for kind, _, _ in signature.parameters()]
     parameters = [("ptr", "%slots")] if packed else [(k, f"%p{n}") for n, k in enumerate(kinds)]
+    if module.workspace and not packed:
+        parameters.append(("ptr", "%workspace"))
     f = FunctionWriter(module, "packed" if packed else "body", parameters)
     body = FunctionBody(f, function, write_loop, has_fma=has_fma, parallel=parallel)
-    f.failed, body.result_dtype = f.slot("i8", "0"), signature.result
-    operands = _from_slots(f, kinds) if packed else [text for _, text in parameters]
+    f.failed = "%workspace" if module.workspace else f.slot("i8", "0")
+    if module.workspace and packed:
+        f.slots.append(CONTEXT_OF_SLOTS)
+    body.result_dtype = signature.result
+    operands = _from_slots(f, kinds) if packed else [f"%p{n}" for n in range(len(kinds))]
     values: list[Value] = []
     for number, argument in enumerate(signature.arguments):
         if argument.rank is None:

@@ -41,6 +41,8 @@ class ModuleText:
         Whether a vector of the CPU is as long as a line of its caches.
     check_bounds
         Whether indices are compared with the lengths of arrays: Note [Bounds] in ``memory``.
+    workspace
+        Whether memory comes from a caller: Note [Workspaces] in ``workspace``.
     scalar_loops
         Innermost loops without branches that are not in vectors: by the name of their index, why.
     """
@@ -53,9 +55,10 @@ class ModuleText:
         least_masked: int = 4,
         wide: bool = False,
         check_bounds: bool = False,
+        workspace: bool = False,
     ) -> None:
         self.long, self.very_long, self.least_masked = long, very_long, least_masked
-        self.wide, self.check_bounds = wide, check_bounds
+        self.wide, self.check_bounds, self.workspace = wide, check_bounds, workspace
         self.scalar_loops: dict[str, str] = {}
         self.declarations: dict[str, str] = {}
         self.functions: list[str] = []

@@ -24,19 +24,20 @@ from numgrad.codegen.cpython import kernel_entry, offsets
 from numgrad.codegen.native import machine
 from numgrad.codegen.native.ir import Unsupported
 from numgrad.codegen.native.signature import Signature, in_slot, llvm_type, narrow, parse
+from numgrad.codegen.native.workspace import CONTEXT_OF_SLOTS
 from numgrad.errors import NumgradIndexError, NumgradTypeError
 
 
-def with_entries(body: str, signature: Signature | str) -> str:
+def with_entries(body: str, signature: Signature | str, workspace: bool = False) -> str:
     """The LLVM IR of a kernel with that of its entries."""
     signature = parse(signature) if isinstance(signature, str) else signature
-    entries = "" if "define i32 @packed(" in body else _packed(signature)
+    entries = "" if "define i32 @packed(" in body else _packed(signature, workspace)
     if signature.scalar:
-        entries += _numba_entry(signature)
+        entries += _numba_entry(signature, workspace)
     return f"{body}\n{entries}"
 
 
-def _packed(signature: Signature) -> str:
+def _packed(signature: Signature, workspace: bool) -> str:
     """A call of the body with arguments that lie in slots: Note [Native entries]."""
     lines, given = ["define i32 @packed(ptr %slots) #0 {"], []
     for k, (kind, _, role) in enumerate(signature.parameters()):
@@ -53,9 +54,12 @@ def _packed(signature: Signature) -> str:
         given.append(f"{kind} %{'w' if kind == wide else 'n'}{k}")
     if signature.result is not None:
         lines.append(f"  %s{len(given) - 1} = alloca [2 x i64], align 16")
+    if workspace:
+        lines.append(CONTEXT_OF_SLOTS)
+        given.append("ptr %workspace")
     lines.append(f"  %failed = call i32 @body({', '.join(given)}) noinline")
     if signature.result is not None:
-        lines += _result(signature.result, len(given) - 1)
+        lines += _result(signature.result, len(given) - 1 - workspace)
     return "\n".join([*lines, "  ret i32 %failed", "}\n"])
 
 
@@ -78,13 +82,18 @@ def _result(dtype: np.dtype, slot: int) -> list[str]:
     return lines
 
 
-def _numba_entry(signature: Signature) -> str:
-    """A call by Numba's convention: places for the result and for an exception, then arguments."""
+def _numba_entry(signature: Signature, workspace: bool) -> str:
+    """A call by Numba's convention: places for the result and for an exception, then arguments.
+
+    With a workspace its context is in place of an exception: Note [Workspaces] in ``workspace``.
+    """
     kinds = [kind for kind, _, role in signature.parameters() if role != "result"]
     given = [f"{kind} %a{number}" for number, kind in enumerate(kinds)]
     parameters = ["ptr %result", "ptr %error", *given]
     if signature.result is not None:
         given.append("ptr %result")
+    if workspace:
+        given.append("ptr %error")
     return "\n".join(
         [
             f"define i32 @numba_entry({', '.join(parameters)}) #0 {{",
@@ -146,7 +155,7 @@ class NativeCode:
             raise Unsupported(str(error)) from error
         self._address: int | None = None
 
-    def translated(self) -> str:
+    def translated(self, workspace: bool = False) -> str:
         """The kernel in LLVM's language, with its entries, before optimisation."""
         # thirty modules, which a kernel that comes from disk does without
         from numgrad.codegen.native.translation import translate
@@ -154,12 +163,13 @@ class NativeCode:
         kernel = self.kernel
         try:
             body = translate(
-                kernel.source, self.signature, parallel=kernel.parallel, check_bounds=CHECK_BOUNDS
-            )
+                kernel.source, self.signature, parallel=kernel.parallel,
+                check_bounds=CHECK_BOUNDS, workspace=workspace,
+            )  # fmt: skip
         except (AttributeError, TypeError, ValueError, KeyError, IndexError) as error:
             # such as an operator that an array has and a number has not
             raise Unsupported(f"{type(error).__name__}: {error}") from error
-        return with_entries(body, self.signature)
+        return with_entries(body, self.signature, workspace)
 
     def compile(self, unique: str) -> bytes:
         """Make the object."""

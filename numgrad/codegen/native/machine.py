@@ -90,6 +90,11 @@ def is_exporting() -> bool:
     return _target.get() is not None
 
 
+def target() -> Target:
+    """The target of exported code, or this machine."""
+    return _target.get() or Target(binding.get_process_triple(), *cpu())
+
+
 def triple() -> str:
     """System that code is made for."""
     target = _target.get()

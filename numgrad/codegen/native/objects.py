@@ -26,6 +26,7 @@ from numgrad.codegen.native import machine
 from numgrad.codegen.native.block_pool import exported_pool
 from numgrad.codegen.native.kernel import NativeCode
 from numgrad.codegen.native.machine import Target
+from numgrad.codegen.native.workspace import WITH_WORKSPACE
 from numgrad.errors import NumgradNotImplementedError, NumgradValueError
 
 _V2 = "+cx16,+popcnt,+sahf,+sse3,+sse4.1,+sse4.2,+ssse3"
@@ -43,8 +44,25 @@ CPUS = ("native", "generic", *_CPUS)
 
 _WORDS = "malloc calloc realloc free madvise memcpy memmove memset memcmp bzero __chkstk _fltused"
 _ROUNDINGS = "ceil fabs floor fma fmax fmin fmod nearbyint rint round roundeven sqrt trunc"
-_LIBC = frozenset(_WORDS.split(" "))
+_LIBC = frozenset([*_WORDS.split(" "), "clock_gettime"])
+_PTHREAD = frozenset(["pthread_create", "pthread_join"])
 _LIBM = frozenset([name + end for name in _ROUNDINGS.split(" ") for end in ("", "f")])
+_OF_C = """
+abort abs acos acosh aligned_alloc asctime asin asinh atan atan2 atanh atexit atof atoi atol atoll
+bsearch cbrt clearerr clock close copysign cos cosh ctime difftime div erf erfc exit exp exp2 expm1
+fclose fdim feof ferror fflush fgetc fgetpos fgets fopen fprintf fputc fputs fread freopen frexp
+fscanf fseek fsetpos ftell fwrite getc getchar getenv gets gmtime hypot ilogb isalnum isalpha
+isblank iscntrl isdigit isgraph islower isprint ispunct isspace isupper isxdigit labs ldexp ldiv
+lgamma llabs lldiv llrint llround localtime log log10 log1p log2 logb longjmp lrint lround main
+memchr mktime mmap modf mprotect munmap nan nextafter nexttoward open perror pow printf putc putchar
+puts qsort raise rand read remainder remove remquo rename rewind scalbln scalbn scanf setbuf setjmp
+setlocale setvbuf signal sin sinh snprintf sprintf srand sscanf strcat strchr strcmp strcoll strcpy
+strcspn strdup strerror strftime strlen strncat strncmp strncpy strpbrk strrchr strspn strstr strtod
+strtof strtok strtol strtold strtoll strtoul strtoull strxfrm system tan tanh tgamma time tmpfile
+tmpnam tolower toupper ungetc va_arg vfprintf vprintf vsnprintf vsprintf write
+"""
+NAMES_OF_C = frozenset(_OF_C.split()) | _LIBC | _LIBM | _PTHREAD
+"""Functions of C's library, of C99 for the most part, which nothing exported may be called as."""
 _SERIAL = """
 define i64 @numgrad_thread_limit() #0 {
   ret i64 1
@@ -72,7 +90,7 @@ def target_of(cpu: str) -> Target:
     """What LLVM calls a CPU and its system."""
     own = binding.get_process_triple()
     if cpu == "native":
-        return Target(own, *machine.cpu())
+        return machine.target()
     if cpu == "generic":
         return Target(own, "generic" if machine.is_arm() else "x86-64", "")
     if cpu not in _CPUS:
@@ -83,7 +101,7 @@ def target_of(cpu: str) -> Target:
     return Target(triple, name, features)
 
 
-def external_modules(externals: Collection[str]) -> list[str]:
+def external_modules(externals: Collection[str], workspace: bool = False) -> list[str]:
     """The texts of kernels that others call, with those that they call, for the target."""
     texts: dict[str, str] = {}
     left = list(externals)
@@ -97,8 +115,9 @@ def external_modules(externals: Collection[str]) -> list[str]:
             )
         source = linker.native_source(external)
         kernel = Kernel(source.name, source.source, source.signature, False, True, {})
-        name = linker.external_symbol(external)
-        texts[external] = re.sub(r"@numba_entry\b", f"@{name}", NativeCode(kernel).translated())
+        name = linker.external_symbol(external) + WITH_WORKSPACE * workspace
+        text = NativeCode(kernel).translated(workspace)
+        texts[external] = re.sub(r"@numba_entry\b", f"@{name}", text)
         left += source.externals
     return list(texts.values())
 
@@ -167,10 +186,10 @@ def _emitted(texts: Collection[str], exported: Collection[str], target: Target, 
 
 def foreign(names: Collection[str]) -> list[str]:
     """Symbols among those of an object that are not of the C library or its mathematics."""
-    return sorted(set(names) - _LIBC - _LIBM)
+    return sorted(set(names) - _LIBC - _LIBM - _PTHREAD)
 
 
 def libraries(names: Collection[str]) -> list[str]:
     """The libraries of GNU systems that have these symbols."""
-    listed = (("libm.so.6", _LIBM), ("libc.so.6", _LIBC))
+    listed = (("libm.so.6", _LIBM), ("libpthread.so.0", _PTHREAD), ("libc.so.6", _LIBC))
     return [library for library, symbols in listed if symbols & set(names)]

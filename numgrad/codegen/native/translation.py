@@ -28,6 +28,7 @@ def translated_module(
     has_fma: bool | None = None,
     parallel: bool = False,
     check_bounds: bool = False,
+    workspace: bool = False,
 ) -> ModuleText:
     """The module of a kernel whose text defines ``kernel``: its body is ``@body``."""
     module = ModuleText(
@@ -36,6 +37,7 @@ def translated_module(
         least_masked=machine.least_masked(),
         wide=machine.vector_bits() == 512,
         check_bounds=check_bounds,
+        workspace=workspace,
     )
     kernel = KernelText(source).functions["kernel"]
     has_fma = machine.has_fma() if has_fma is None else has_fma

@@ -116,9 +116,8 @@ def _iterations(loops: Iterable[Loop]) -> Length:
 def _loops_around(loops: Iterable[int], path: Sequence[Loop]) -> list[Loop]:
     """The loops inside of which something is computed that depends on loops."""
     wanted = set(loops)
-    order = list(path)
-    if path and path[0].lanes and not (len(path) > 1 and path[1].rows):
-        order = [*path[1:], path[0]]  # the iterations side by side run innermost
+    side_by_side = [x for x in path if x.lanes and not any(each.rows for each in path)]
+    order = [x for x in path if x not in side_by_side] + side_by_side  # which run innermost
     while order and not wanted.intersection(order[-1].merged):
         order.pop()
     return order

@@ -292,7 +292,7 @@ class InvariantHoisting(IndexSetSplitting):
                 continue
             seen.add(symbol)
             loops = self.depends(symbol)
-            if self.top.loop in loops and not loops & set(loop.merged):
+            if self.lane in loops and not loops & set(loop.merged):
                 inner = list(dict.fromkeys(x for u, x in within.items() if u in loops))
                 if not self.reads(symbol) & made and self._worth_storing(symbol, inner):
                     self.store_before(depth, symbol, inner)
@@ -313,7 +313,7 @@ class InvariantHoisting(IndexSetSplitting):
             return False
         flat = index[:1] == ("flat",)
         offset = index[1] if flat else self.bodies.terms[number].own_offset(index)
-        return coefficient(offset, self.top.loop) != ONE
+        return coefficient(offset, self.lane) != ONE  # pyright: ignore
 
     def store_before(self, depth: int, symbol: Symbol, inner: Sequence[Loop]) -> None:
         """Compute a symbol for all iterations of some loops and all lanes."""
@@ -343,7 +343,7 @@ class InvariantHoisting(IndexSetSplitting):
         inside = loop.statements()
         changing = {u for each in _all_loops(loop) for u in each.merged}
         if inside and self._side_by_side(inside[0]):
-            changing.add(self.top.loop)
+            changing.add(self.in_blocks[id(inside[0])].loop)
         made = {s.term.number for s in inside}
         roots = [self.body(s) for s in inside]
         for symbol in in_order(roots, self.names):

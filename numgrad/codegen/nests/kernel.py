@@ -451,7 +451,8 @@ def _worth_keeping(bodies: Bodies, items: Sequence[Item]) -> list[Term]:
             around = {loop for each in path for loop in each.merged}
             for term, needed in expensive(body, bodies):
                 key = tuple(map(id, path))
-                wasted = bool(around - needed) if path[0].lanes else _again_and_again(path, needed)
+                lanes = any(each.lanes for each in path)
+                wasted = bool(around - needed) if lanes else _again_and_again(path, needed)
                 if term.number in bodies.stored:
                     continue  # another term may have the same value at some places
                 if wasted or seen.setdefault(term.number, key) != key:

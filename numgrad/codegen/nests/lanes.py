@@ -7,7 +7,9 @@ An outermost loop may be cut into blocks of iterations that are computed side by
 block runs innermost. It does too where elements of the inner loops lie apart and those of the
 outermost one beside each other, if results do not depend on an order, as those of ``argmax`` along
 the first axis. And what is computed once an iteration may be expensive: then it is computed
-for a whole block at once, between loops over the rows of the block (``Loop.rows``).
+for a whole block at once, between loops over the rows of the block (``Loop.rows``). Where the
+outermost loop is not cut, as one over tangents is short, loops inside that are long are cut for the
+first reason.
 
 Note [Rows of results]
 ----------------------
@@ -40,6 +42,8 @@ from numgrad.codegen.nests.terms import ONE, SCAN, SCATTER
 
 SHORT = 48
 """Iterations below which an innermost loop does not pay."""
+TINY = 4
+"""Iterations of innermost loops up to which few of the outermost one are computed side by side."""
 SHORT_ROWS = 8, 16, 32
 """The same where most of what it computes is an element that lanes would gather (sums of rows of 30
 take a tenth of the time as rows), for reductions of which none, some, all are like ``max``."""
@@ -67,14 +71,43 @@ def choose_tiles(top: Loop) -> None:
 
 
 def choose_lanes(top: Loop, bodies: Bodies, loops: Loops, exported: Collection[int]) -> None:
-    """Cut the outermost loop into blocks where that pays: Note [Lanes].
+    """Cut the outermost loop, or loops inside, into blocks where that pays: Note [Lanes].
 
     ``exported`` are the numbers of the terms that are in memory when the kernel ends.
     """
+    _choose_outermost(top, bodies, loops, exported, SHORT)
+    if top.lanes or _choose_inside(top, loops):
+        return
+    if max(_hint(x, loops) for x in _innermost(top)) <= TINY:
+        _choose_outermost(top, bodies, loops, exported, FEWEST)
+
+
+def _choose_inside(around: Loop, loops: Loops) -> bool:
+    """Cut loops around short ones in which nothing is carried from an iteration to the next."""
+    cut = False
+    for loop in around.items:
+        if not isinstance(loop, Loop):
+            continue
+        longest = max(_hint(x, loops) for x in _innermost(loop))
+        carried = any(
+            s.term.op in (SCAN, SCATTER) or not {*loop.merged}.isdisjoint(s.reduced.values())
+            for s in loop.statements()
+        )
+        if carried or longest >= _shortest_row(loop) or _hint(loop, loops) < SHORT:
+            cut = _choose_inside(loop, loops) or cut
+        else:
+            loop.lanes = cut = True
+    return cut
+
+
+def _choose_outermost(
+    top: Loop, bodies: Bodies, loops: Loops, exported: Collection[int], fewest: int
+) -> None:
+    """Cut the outermost loop into blocks where that pays, one of ``fewest`` iterations or more."""
     children = [item for item in top.items if isinstance(item, Loop)]
     if not children or _hint(top, loops) < FEWEST:
         return
-    if _hint(top, loops) < SHORT and not _walks_across(top, bodies, loops):
+    if _hint(top, loops) < fewest and not _walks_across(top, bodies, loops):
         return
     if any(s.term.op in (SCAN, SCATTER) for s in top.statements()):
         return

@@ -95,12 +95,7 @@ class NestWriter(BlockProducts):
         self._hoist(1, self.top)
         self._start_scans(1, self.top)
         self.zeros = frozenset(self.top.merged[:-1])
-        if self.top.lanes:
-            self.put(1, f"for base in range(lo, hi, {LANES}):")
-            self.put(2, f"width = min({LANES}, hi - base)")
-            self._items(2, self.top.items, [self.top])
-        else:
-            self._iterations(1, [self.top], "lo", "hi")
+        self._iterations(1, [self.top], "lo", "hi")
         self.zeros = frozenset()
         allocations = self._allocations()
         if scalars:
@@ -148,7 +143,7 @@ class NestWriter(BlockProducts):
         """
         top, u = self.top, self.top.loop
         whole = all(self.storage[s.term.number].whole for s in self.statements)
-        if not whole or top.lanes or any(s.reduced or s.scanned == u for s in self.statements):
+        if not whole or self.in_blocks or any(s.reduced or s.scanned == u for s in self.statements):
             return None
         self.scopes, self.is_inline = scopes, True
         self.need(top.length)
@@ -234,6 +229,13 @@ class NestWriter(BlockProducts):
     def _iterations(self, depth: int, path: list[Loop], start: str, stop: str) -> None:
         """A loop, in the ranges that it has."""
         loop = path[-1]
+        if loop.lanes:
+            self.put(depth, f"for base in range({start}, {stop}, {LANES}):")
+            self.put(depth + 1, f"width = min({LANES}, {stop} - base)")
+            self.lane = loop.loop
+            self._items(depth + 1, loop.items, path)
+            self.lane = None
+            return
         if self._scans_alone(loop):
             self._scan_loop(depth, path, start, stop)
             return

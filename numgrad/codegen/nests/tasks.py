@@ -347,12 +347,20 @@ class StoredStatements(SourceWriter):
             for a, loop in enumerate(statement.loops)
             if loop is not None and loop not in open_loops
         )
-        lanes = path[0].lanes and not (len(common) > 1 and common[1].rows)
+        blocks = {u for each in path if each.lanes for u in each.merged}
+        if not any(self._is_read_flat(term, reader) for reader in readers):
+            # what lanes write lies side by side
+            axes = tuple(sorted(axes, key=lambda a: statement.loops[a] in blocks))
+        lanes = any(each.lanes for each in common) and not any(each.rows for each in common)
         if lanes:
             memory = bool(axes or statement.reduced) or not self._same_run(statement, readers)
         else:
             memory = bool(axes) or term.op == SCATTER
         return Storage(f"a{term.number}", axes, lanes=lanes, memory=memory)
+
+    def _is_read_flat(self, term: Term, reader: Statement) -> bool:
+        details = [symbol.detail for symbol in self.bodies.loads(reader)]
+        return any(n == term.number and index[:1] == ("flat",) for n, index in details)
 
     def _same_run(self, statement: Statement, readers: Sequence[Statement]) -> bool:
         """Whether readers follow a statement without a loop in between."""

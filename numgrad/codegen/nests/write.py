@@ -312,12 +312,18 @@ class Accumulating(SourceWriter):
         self.statements = loop.statements()
         self.produced = {s.term.number for s in self.statements}
         self.paths = {id(s): path for s, path in paths(loop)}
-        self.lane = loop.loop if loop.lanes else None
-        self.in_rows = {
+        self.lane: int | None = None  # the loop in blocks that is open
+        in_rows = {
             id(s)
             for item in loop.items
             if isinstance(item, Loop) and item.rows
             for s in item.statements()
+        }
+        self.in_blocks = {
+            key: each
+            for key, path in self.paths.items()
+            for each in path
+            if each.lanes and key not in in_rows
         }
 
     def body(self, s: Statement) -> Symbol:
@@ -330,7 +336,7 @@ class Accumulating(SourceWriter):
 
     def _side_by_side(self, s: Statement) -> bool:
         """Whether the index of a block runs innermost around a statement."""
-        return self.lane is not None and id(s) not in self.in_rows
+        return id(s) in self.in_blocks
 
     def _place(self, term: Term, index: Index) -> tuple[str, str]:
         """Name of the address and text of the offset of an element; in tiles those of its row."""
@@ -444,7 +450,8 @@ class Accumulating(SourceWriter):
         In lanes, a loop over lanes that is no reduction is inside of all others.
         """
         path = self.paths[id(s)]
-        if s.term.op == SCATTER or (self._side_by_side(s) and not self._is_over(s, self.top)):
+        block = self.in_blocks.get(id(s))
+        if s.term.op == SCATTER or (block is not None and not self._is_over(s, block)):
             return None
         depth = len(path)
         while depth > 0 and self._is_over(s, path[depth - 1]):
@@ -492,7 +499,7 @@ class Accumulating(SourceWriter):
             start, stop = self.bounds(loop, lengths[loop])  # pyright: ignore
             self.put(depth, f"for i{loop} in range({start}, {stop}):")
             depth += 1
-        if self._side_by_side(s) and self.lane in s.loops:
+        if self.lane is not None and self._side_by_side(s) and self.lane in s.loops:
             self.put(depth, "for lane in range(width):", f"    i{self.lane} = base + lane")
             depth += 1
         for each in (s, *others):

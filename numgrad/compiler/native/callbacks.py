@@ -61,7 +61,7 @@ def low_level_function(
     """
     from scipy import LowLevelCallable
 
-    form = re.sub(r"\s+", "", signature)
+    form = re.sub(r"\s+", "", signature) if isinstance(signature, str) else ""
     if form not in _FORMS:
         raise NumgradValueError(
             f"low_level_callable: no callback has the signature {signature!r}; one of "

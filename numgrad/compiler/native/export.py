@@ -17,6 +17,7 @@ import os
 import shutil
 import subprocess
 import sys
+from binascii import crc32
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,7 +25,9 @@ from typing import Any, Literal
 
 import numgrad
 from numgrad.codegen import c_library
+from numgrad.codegen.c_entry import kept_name
 from numgrad.codegen.c_library import ExportedFunction
+from numgrad.codegen.compile import load_or_compile
 from numgrad.codegen.native import elf, machine, objects
 from numgrad.compiler.call.signature import STATIC, Arguments
 from numgrad.compiler.native.callbacks import forms
@@ -67,6 +70,8 @@ def export(
     *examples: Any,
     cpu: str = "native",
     shapes: Literal["fixed", "free"] = "free",
+    threads: int = 1,
+    workspace: bool = False,
     module: bool = False,
     **named: Any,
 ) -> Export:
@@ -81,7 +86,7 @@ def export(
         Where to write: ``"model"`` makes ``model.so`` (``.dylib``, ``.dll``), ``model.o``,
         ``model.h`` and ``model.json``; ``model.image`` for ``load_native`` where nothing links a
         library, as for macOS and Windows without a C compiler.
-    *examples, shapes, **named
+    *examples, shapes, threads, workspace, **named
         As of ``ng.jit(f).native``; not where that was called.
     cpu
         ``"native"``, this one; ``"generic"``, any of its kind; ``"x86-64-v2"``, ``"x86-64-v3"``,
@@ -123,16 +128,20 @@ def export(
     path = Path(os.fspath(path))
     stem = identifier(path.name, set())
     several = isinstance(function, Mapping)
+    options = {"shapes": shapes} if shapes != "free" else {}
+    options |= {"threads": threads} if threads != 1 else {}
+    options |= {"workspace": workspace} if workspace else {}
     if several:
-        if examples or named:
+        if examples or named or options:
             raise NumgradTypeError(
-                'export: takes no examples beside several functions; give {"f": f.native(x), ...}'
+                "export: takes no examples beside several functions, and no options of .native; "
+                'give {"f": f.native(x), ...}'
             )
-        natives = {name: _native(f, name, (), shapes, {}) for name, f in function.items()}
+        natives = {name: _native(f, name, (), {}) for name, f in function.items()}
     else:
-        native = _native(function, "", examples, shapes, named)
+        native = _native(function, "", examples, {**named, **options})
         natives = {stem if native.name.startswith("lambda_") else native.name: native}
-    _check_names(natives)
+    _check_names(natives, stem)
     if path.with_name(f"{path.name}.py").exists():
         raise NumgradValueError(
             f"export: {path.name}.so beside {path.name}.py would hide it from import; choose "
@@ -140,16 +149,16 @@ def export(
         )
     names = [*natives, *[f"{name}_{form}" for name, f in natives.items() for form in forms(f)]]
     target = objects.target_of(cpu)
-    with machine.targeting(target):
-        texts = [t for name, f in natives.items() for t in f.program.modules(name, forms(f))]
-    texts = list(dict.fromkeys(texts))  # kernels that several functions call
     functions = {name: _described(name, native) for name, native in natives.items()}
-    files, missing, image = _write_code(path, texts, names, target)
+    files, missing, image = _write_code(path, natives, names, target)
     about: dict[str, Any] = {
         "format": c_library.FORMAT,
         "name": stem,
         "several": several,
         "library": files["library"].name if "library" in files else None,
+        "checksum": crc32(files["image" if image else "library"].read_bytes())
+        if image or "library" in files
+        else 0,
         **({"image": image} if image else {}),
         "target": target._asdict() | {"name": cpu},
         "versions": {"numgrad": numgrad.__version__, **machine.versions()},
@@ -170,12 +179,13 @@ def export(
 
 
 def _native(
-    function: Any, name: str, examples: Sequence[Any], shapes: Any, named: Mapping[str, Any]
+    function: Any, name: str, examples: Sequence[Any], named: Mapping[str, Any]
 ) -> NativeFunction:
     if isinstance(function, NativeFunction):
         if examples or named:
             raise NumgradTypeError(
-                f"export: {function.name} is a native function, which has its examples; give none"
+                f"export: {function.name} is a native function, which has its examples; give none, "
+                "and no options of .native"
             )
         return function
     if name or not hasattr(function, "native"):
@@ -184,15 +194,29 @@ def _native(
             f"export: {what}a {type(function).__name__}, expected "
             + ("ng.jit(f).native(*examples)" if name else "ng.jit(f) and examples of arguments")
         )
-    return function.native(*examples, shapes=shapes, **named)
+    return function.native(*examples, **named)
 
 
-def _check_names(natives: Mapping[str, NativeFunction]) -> None:
+def _check_names(natives: Mapping[str, NativeFunction], stem: str) -> None:
+    """Raise for names that C does not take, its library has, or the header gives to others."""
     if not natives:
         raise NumgradValueError("export: got no function")
-    for name in natives:
+    names = [f"{stem}_message"]
+    for name, native in natives.items():
         if not isinstance(name, str) or not name.isascii() or identifier(name, set()) != name:
             raise NumgradValueError(f"export: {name!r} is no name of a function in C")
+        if name in objects.NAMES_OF_C:
+            raise NumgradValueError(
+                f"export: {name} is a function of the C library, whose place it would take; choose "
+                f'another name: {{"my_{name}": f.native(x)}}'
+            )
+        words = {"nested", "result", *native.examples.parameters.names, *forms(native)}
+        names += [name, *[f"{name}_{word}" for word in words]]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise NumgradValueError(
+            f"export: {twice[0]} would be the name of two things in {stem}.h; choose other names"
+        )
 
 
 # ----------------------------------------------------------------------------------- descriptions
@@ -268,14 +292,32 @@ def _nesting(nesting: Any, leaves: Any, name: str) -> Any:
 # ------------------------------------------------------------------------------------------- code
 
 
+def _object(
+    natives: Mapping[str, NativeFunction], names: Sequence[str], target: machine.Target
+) -> bytes:
+    """The object of functions, from disk if it was made before."""
+
+    def compiled() -> bytes:
+        with machine.targeting(target):
+            texts = [t for name, f in natives.items() for t in f.program.modules(name, forms(f))]
+        texts = list(dict.fromkeys(texts))  # kernels that several functions call
+        return objects.relocatable(texts, names, target)
+
+    parts = [t for name, f in natives.items() for t in f.program.identity(name, forms(f))]
+    return load_or_compile(kept_name("export", *target, *parts), bytes, compiled)[0]
+
+
 def _write_code(
-    path: Path, texts: Sequence[str], names: Sequence[str], target: machine.Target
+    path: Path,
+    natives: Mapping[str, NativeFunction],
+    names: Sequence[str],
+    target: machine.Target,
 ) -> tuple[dict[str, Path], str, dict[str, Any]]:
     """Write object and library or image; return files, why there is no library, the image."""
-    data = objects.relocatable(texts, names, target)
+    data = _object(natives, names, target)
     is_elf = data[:4] == b"\x7fELF"
     as_elf = target if is_elf else target._replace(triple=f"{target.triple}-elf")
-    code = data if is_elf else objects.relocatable(texts, names, as_elf)
+    code = data if is_elf else _object(natives, names, as_elf)
     imports = elf.ElfObject(code).imports
     foreign = objects.foreign(imports)
     if foreign:

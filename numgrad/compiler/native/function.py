@@ -8,7 +8,7 @@ from typing import Any
 
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.variable import Tensor
-from numgrad.codegen.c_entry import adapter, load_entry
+from numgrad.codegen.c_entry import NativeModule, adapter, load_entry
 from numgrad.codegen.c_library import ExportedFunction
 from numgrad.compiler.call.signature import MISSING, STATIC, Arguments, Parameters
 from numgrad.compiler.native.callbacks import low_level_function
@@ -180,11 +180,13 @@ class NativeFunction(ExportedFunction):
 
         Notes
         -----
-        Where the status is not 0 the value is NaN.
+        Where the status is not 0 the value is NaN, also for other numbers of variables than the
+        function has inputs left.
         """
         return low_level_function(self, signature, rest, self._adapter)
 
     def _adapter(self, form: str) -> int:
         """The address of a callback."""
-        entry = f"inttoptr (i64 {self.address} to ptr)"
-        return load_entry(adapter(form, self.program.arguments, "native", entry))
+        module, called = NativeModule(), "called_function"
+        module.texts = [adapter(form, self.program.arguments, "native", f"@{called}")]
+        return load_entry(module, {called: self.address})

@@ -15,6 +15,19 @@ import numgrad
 from numgrad.codegen.c_library import MESSAGES, CParameter, ExportedFunction, c_type
 from numgrad.compiler.native.program import identifier
 
+_WORKSPACE = """\
+#ifndef NUMGRAD_WORKSPACE
+#define NUMGRAD_WORKSPACE
+/* Memory for calls of one thread at a time. What is beyond `size` is allocated; `needed` becomes
+ * the most bytes that a call had in use, so a call with {NULL, 0, 0} tells the size. */
+struct numgrad_workspace {
+  void *memory;
+  int64_t size;
+  int64_t needed;
+};
+#endif
+""".splitlines()
+
 
 def header(stem: str, functions: Sequence[ExportedFunction], cpu: str) -> str:
     """The text of ``<stem>.h``."""
@@ -34,6 +47,8 @@ def header(stem: str, functions: Sequence[ExportedFunction], cpu: str) -> str:
         "#endif",
         "",
     ]
+    if any(a.role == "workspace" for f in functions for a in f.arguments):
+        lines += _WORKSPACE
     for function in functions:
         lines += [*_comment(function), function.declaration, "", *_structured(function)]
     lines += [
@@ -63,6 +78,10 @@ def _comment(function: ExportedFunction) -> list[str]:
             path = port.path.replace("*/", "* /")
             does = "overwrites" if port.name in function.overwritten else word
             lines.append(f" * {does} {port.name}: {path}, {port.dtype.name} {port.extents}")
+    if function.threads > 1:
+        lines.append(
+            f" * runs large loops in up to {function.threads} threads (link with -pthread)"
+        )
     return [f"/* {function.name}", *lines, " */"]
 
 
@@ -71,12 +90,15 @@ def _structured(function: ExportedFunction) -> list[str]:
     groups = _groups(function)
     if all(alone for _, _, alone in groups):
         return []
-    lines, parameters, passed = [], [], []
+    lines, parameters, passed, names = [], [], [], {function.name}
     for name, arguments, alone in groups:
         if alone:
-            parameters += [d for a in arguments for d in a.declarations()]
-            passed += [_word(d) for a in arguments for d in a.declarations()]
+            for a in arguments:
+                own = CParameter(identifier(a.name, names), a.dtype, a.role, a.rank)
+                parameters += own.declarations()
+                passed += [_word(declaration) for declaration in own.declarations()]
             continue
+        pointer = identifier(name, names)
         fields, used = [], set[str]()
         for argument in arguments:
             stem = argument.name.removeprefix(f"{name}_")
@@ -84,15 +106,15 @@ def _structured(function: ExportedFunction) -> list[str]:
             if argument.role == "result" and not argument.rank:
                 several = "[2]" if argument.dtype.kind == "c" else ""
                 fields.append(f"{c_type(argument.dtype)} {stem}{several};")
-                passed.append(f"{name}->{stem}" if several else f"&{name}->{stem}")
+                passed.append(f"{pointer}->{stem}" if several else f"&{pointer}->{stem}")
                 continue
             own = CParameter(stem, argument.dtype, argument.role, argument.rank)
             fields += [f"{declaration};" for declaration in own.declarations()]
-            passed += [f"{name}->{_word(declaration)}" for declaration in own.declarations()]
-        kind = f"{function.name}_{name}"
+            passed += [f"{pointer}->{_word(declaration)}" for declaration in own.declarations()]
+        kind = identifier(f"{function.name}_{name}", names)
         lines += ["typedef struct {", *(f"  {field}" for field in fields), f"}} {kind};", ""]
         const = "" if arguments[0].role == "result" else "const "
-        parameters.append(f"{const}{kind} *{name}")
+        parameters.append(f"{const}{kind} *{pointer}")
     head = f"static inline int32_t {function.name}_nested({', '.join(parameters)}) {{"
     return [*lines, head, f"  return {function.name}({', '.join(passed)});", "}", ""]
 
@@ -107,9 +129,12 @@ def _groups(function: ExportedFunction) -> list[tuple[str, list[CParameter], boo
     inputs = iter(owners)
     members: dict[str, list[CParameter]] = {}
     results: list[CParameter] = []
+    workspace = [argument for argument in function.arguments if argument.role == "workspace"]
     for argument in function.arguments:
         if argument.role == "result":
             results.append(argument)
+        elif argument.role == "workspace":
+            continue
         elif argument.role == "length":
             number, _ = function.about["lengths"][argument.name]
             members[owners[number]].append(argument)
@@ -117,7 +142,8 @@ def _groups(function: ExportedFunction) -> list[tuple[str, list[CParameter], boo
             members.setdefault(next(inputs), []).append(argument)
     groups = [(name, arguments, alone[name]) for name, arguments in members.items()]
     nesting = function.about["results"]
-    return [*groups, *([("result", results, "items" not in nesting)] if results else [])]
+    groups += [("result", results, "items" not in nesting)] if results else []
+    return groups + ([("workspace", workspace, True)] if workspace else [])
 
 
 def _count(nesting: Any) -> int:

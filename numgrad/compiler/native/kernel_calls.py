@@ -286,7 +286,8 @@ class NativeTextCalls(TextCalls):
 
     def run(self, text: Text, values: Sequence[Any]) -> None:
         """Call the kernel of a text."""
-        symbol = self.module.kernel(text.serial, text.signature, text.whole[1], {})
+        source = text.whole[0] if self.module.threads > 1 else text.serial
+        symbol = self.module.kernel(source, text.signature, text.whole[1], {})
         slots: list[tuple[str, str]] = []
         for (dtype, rank), value in zip(text.kinds, values, strict=True):
             if rank:

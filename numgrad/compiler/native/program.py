@@ -40,7 +40,7 @@ from numgrad.compiler.native.steps import NativeSteps, ProgramWriter
 from numgrad.compiler.run.program import KernelProgram, stored_as
 from numgrad.compiler.run.specialise import Specialisation
 from numgrad.core.tree import map_leaves, paths
-from numgrad.errors import NumgradNotImplementedError
+from numgrad.errors import NumgradNotImplementedError, NumgradTypeError, NumgradValueError
 
 _LASTING: list[np.ndarray] = []
 """Arrays that machine code reads, which stays as long as the process."""
@@ -56,10 +56,14 @@ _WORDS = (
     "auto break case char const continue default do double else enum extern float for goto if "
     "inline int long register restrict return short signed sizeof static struct switch typedef "
     "union unsigned void volatile while bool true false delete new private protected public "
-    "template this throw catch namespace using virtual operator friend explicit export"
+    "template this throw catch namespace using virtual operator friend explicit export asm and_eq "
+    "bitand bitor compl not_eq or_eq xor xor_eq const_cast dynamic_cast reinterpret_cast "
+    "static_cast decltype alignas alignof constexpr noexcept nullptr mutable protected typeid "
+    "typename wchar_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t "
+    "intptr_t uintptr_t NULL EOF errno stdin stdout stderr INFINITY NAN linux unix"
 )
 _RESERVED = frozenset(keyword.kwlist).union(_WORDS.split(" "))
-"""Words of C, C++ and Python."""
+"""Words of C, C++ and Python, types and macros of C's headers."""
 
 
 def with_copied_results(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -76,6 +80,24 @@ def _copied(leaf: Any) -> Any:
     """A copy of an array; a number of Python stays one."""
     array = leaf if isinstance(leaf, np.ndarray) else getattr(leaf, "_array", None)
     return leaf if array is None or getattr(array, "immutable", False) else leaf.copy()
+
+
+MOST_THREADS = 1024
+
+
+def check_options(threads: Any, workspace: Any) -> None:
+    """Raise unless these are a number of threads and a flag that go together."""
+    if not isinstance(workspace, bool):
+        raise NumgradTypeError(f"native: workspace is True or False, got {workspace!r}")
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer):
+        raise NumgradTypeError(f"native: threads is an integer, got {threads!r}")
+    if not 1 <= threads <= MOST_THREADS:
+        raise NumgradValueError(f"native: threads is from 1 to {MOST_THREADS}, got {threads}")
+    if workspace and threads > 1:
+        raise NumgradValueError(
+            "native: a function with a workspace allocates nothing, and threads have memory of "
+            "their own; threads=1 or workspace=False"
+        )
 
 
 class PortTerms(NamedTuple):
@@ -114,6 +136,10 @@ class NativeProgram:
         What its program gets for the examples.
     fixed
         Whether lengths are those of the examples.
+    threads
+        In how many threads large loops may run: Note [Teams] in ``codegen.native.team``.
+    workspace
+        Whether the caller may give memory: Note [Workspaces] in ``codegen.native.workspace``.
 
     Attributes
     ----------
@@ -131,8 +157,9 @@ class NativeProgram:
     """
 
     def __init__(
-        self, specialisation: Specialisation, arrays: Sequence[Any], fixed: bool, name: str
-    ) -> None:
+        self, specialisation: Specialisation, arrays: Sequence[Any], fixed: bool, name: str,
+        threads: int = 1, workspace: bool = False,
+    ) -> None:  # fmt: skip
         self.name = identifier(name, set())
         self.layout = specialisation.layout
         program = specialisation.program
@@ -148,8 +175,10 @@ class NativeProgram:
         self._sources: list[Any] = []
         """For each input of the graph its address, or the parts of a number."""
         texts = self._read_inputs(arrays, fixed)
-        self.writer = EntryWriter(texts)
-        steps = NativeSteps(self._refused, lambda array: self._constant(array, True))
+        self.writer = EntryWriter(texts, workspace)
+        steps = NativeSteps(
+            self._refused, lambda array: self._constant(array, True), int(threads), workspace
+        )
         self.module = steps.module
         relations = [] if fixed else self.sizes.relations()
         self.relations = [
@@ -164,6 +193,8 @@ class NativeProgram:
         self.arguments += [
             CArgument(o.name, o.dtype, "result", len(o.shape or ())) for o in self.outputs
         ]
+        if workspace:
+            self.arguments.append(CArgument("workspace", INT64, "workspace"))
         for relation in self.relations:
             self.writer.require(*relation)
         self._write(steps)
@@ -197,7 +228,7 @@ class NativeProgram:
     def _read_inputs(self, arrays: Sequence[Any], fixed: bool) -> dict[int, str]:
         """Note inputs and C arguments; return what the length of each axis is."""
         texts: dict[int, str] = {}
-        used: set[str] = set()
+        used = {"workspace"}
         entries = list(zip(self.layout.inputs, self.graph.inputs, arrays, strict=True))
         for entry, value, array in entries:
             if entry.leaf is None or fixed:  # lengths that no caller chooses
@@ -302,18 +333,27 @@ class NativeProgram:
     @cached_property
     def address(self) -> int:
         """Where the entry is, once it is loaded."""
-        text = self._text()
-        for name, array in self.captured.items():
-            text = re.sub(rf"{name}\b", f"inttoptr (i64 {lasting(array)} to ptr)", text)
-        return load_entry(text, self.module.externals)
+        symbols = {name[1:]: lasting(array) for name, array in self.captured.items()}
+        try:
+            return load_entry(self.module, symbols)
+        except Unsupported as reason:
+            self._refuse(str(reason))
 
     def modules(self, symbol: str, forms: Sequence[str] = ()) -> list[str]:
         """LLVM's language of the entry, under a name, of all that it calls, and of adapters."""
-        parts = [self._text().replace("@native(", f"@{symbol}(")]
-        parts += [data_constant(name, array) for name, array in self.captured.items()]
+        parts = [self._text().replace("@native(", f"@{symbol}("), *self._beside(symbol, forms)]
+        others = self.module.externals - self.module.own_externals()
+        return ["\n".join(parts), *objects.external_modules(others)]
+
+    def identity(self, symbol: str, forms: Sequence[str] = ()) -> list[str]:
+        """All that decides machine code of ``modules``, besides the compiler and the CPU."""
+        return [self.module.identity(), symbol, *self._beside(symbol, forms)]
+
+    def _beside(self, symbol: str, forms: Sequence[str]) -> Iterator[str]:
+        for name, array in self.captured.items():
+            yield data_constant(name, array)
         for form in forms:
-            parts.append(adapter(form, self.arguments, f"{symbol}_{form}", f"@{symbol}"))
-        return ["\n".join(parts), *objects.external_modules(self.module.externals)]
+            yield adapter(form, self.arguments, f"{symbol}_{form}", f"@{symbol}")
 
     # -------------------------------------------------------------------------------- description
 
@@ -342,6 +382,7 @@ class NativeProgram:
             output["python"] = python
         return {
             "name": self.name,
+            "threads": self.module.threads,
             "arguments": [
                 {"name": a.name, "dtype": a.dtype.name, "role": a.role, "rank": a.rank}
                 for a in self.arguments
@@ -355,7 +396,7 @@ class NativeProgram:
 
 def identifier(path: str, used: set[str]) -> str:
     """A name in C for a path such as ``x[0]['w']``, that is not used yet."""
-    stem = re.sub(r"\W+", "_", path).strip("_") or "x"
+    stem = re.sub(r"\W+", "_", path, flags=re.ASCII).strip("_") or "x"
     stem = f"x{stem}" if stem[0].isdigit() else stem
     name, number = stem, 1
     while name in used or name in _RESERVED:

@@ -41,8 +41,14 @@ Source = str | list[tuple[str, str]]
 class NativeSteps:
     """Writes what programs do into a module."""
 
-    def __init__(self, refuse: Refuse, constant: Callable[[np.ndarray], str]) -> None:
-        self.module, self.refuse, self.constant = NativeModule(), refuse, constant
+    def __init__(
+        self,
+        refuse: Refuse,
+        constant: Callable[[np.ndarray], str],
+        threads: int = 1,
+        workspace: bool = False,
+    ) -> None:
+        self.module, self.refuse, self.constant = NativeModule(threads, workspace), refuse, constant
         self._functions: dict[Any, tuple[KernelProgram, str, list[int]]] = {}
 
     def function(self, program: KernelProgram, lengths: Mapping[int, str]) -> tuple[str, list[int]]:
@@ -58,7 +64,8 @@ class NativeSteps:
         if key in self._functions:
             return self._functions[key][1:]
         axes = [k for k in every if k not in fixed]
-        writer = EntryWriter(fixed | {k: f"%n{k}" for k in axes})
+        lengths = fixed | {k: f"%n{k}" for k in axes}
+        writer = EntryWriter(lengths, self.module.workspace)
         sources: list[Source] = [
             f"%x{k}" if v.shape else writer.load(f"%x{k}", v.dtype)
             for k, v in enumerate(graph.inputs)
@@ -177,7 +184,8 @@ class ProgramWriter:
         for term in written.scalars:
             slots += self.parts(term)
         slots += [("i64", writer.lengths[int(name[1:])]) for name in written.lengths]
-        emitter, source = written.emitter, written.source(parallel=False)
+        emitter = written.emitter
+        source = written.source(parallel=self.steps.module.threads > 1)
         known = {f"n{k}": n for k, n in known_lengths(writer.lengths).items()}
         try:
             symbol = self.steps.module.kernel(

@@ -65,13 +65,14 @@ class LoopEntry:
         body, sizes = program.body, program.body.graph.sizes
         axes = sizes.axes([n for v in body.graph.inputs for n in v.shape])
         self.lengths = sorted({*axes, *body.axes})
-        self._captured: list[np.ndarray] = []
+        self._captured: dict[str, np.ndarray] = {}
         self._entries = {reverse: self._compiled(reverse)}
 
     def _constant(self, array: np.ndarray) -> str:
-        """The address of an array that a kernel captured, which never changes."""
-        self._captured.append(np.ascontiguousarray(array))
-        return f"inttoptr (i64 {self._captured[-1].ctypes.data} to ptr)"
+        """The name of an array that a kernel captured, which never changes."""
+        name = f"captured.{len(self._captured)}"
+        self._captured[name] = np.ascontiguousarray(array)
+        return f"@{name}"
 
     def _compiled(self, reverse: bool) -> Any:
         program = self._program
@@ -87,7 +88,8 @@ class LoopEntry:
         parameters = [("ptr", name) for name in (*operands, *results, "%made")]
         parameters += [("i64", name) for name in ("%steps", *lengths.values())]
         steps.module.texts.append(writer.text(parameters, "native"))
-        address = load_entry(steps.module.text(), steps.module.externals)
+        symbols = {name: array.ctypes.data for name, array in self._captured.items()}
+        address = load_entry(steps.module, symbols)
         kinds = [ctypes.c_int64] * len(parameters)
         return ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(address)
 

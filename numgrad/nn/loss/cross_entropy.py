@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from functools import partial
 from math import prod
@@ -10,8 +11,11 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen import threads
+from numgrad.core.batching import BatchOperand, apply
 from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
+from numgrad.core.interpreter import bind
+from numgrad.core.op import Op
 from numgrad.core.options import option
 from numgrad.errors import (
     NumgradIndexError,
@@ -274,6 +278,53 @@ def _nll_loss_backward(call, mask, g, target, weight, result):
         params["ignore_index"], REDUCTION_CODES[params["reduction"]],
     )  # fmt: skip
     return [out, None, None]
+
+
+@_cross_entropy.batch
+@_nll_loss.batch
+def _losses_of_batch(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    """Rows of all examples as those of one batch, whose losses are reduced by example."""
+    x, target, *rest = operands
+    weight = rest[0] if rest else BatchOperand(None, False)
+    if weight.batched:
+        return NotImplemented
+    metas = [o.value if o.value is None else Meta(o.shape, o.value.dtype) for o in (x, target)]
+    _check_operands(op.name, *metas, weight.value)
+    lead = (size,) if x.ndim == 1 else (size * x.shape[0],)
+    logits = apply("reshape", x.repeated(size), shape=(*lead, *x.shape[class_axis(x.ndim) :]))
+    indices = apply("reshape", target.repeated(size), shape=(*lead, *target.shape[1:]))
+    each = bind(op, (logits, indices, weight.value), {**params, "reduction": "none"})
+    if params["reduction"] == "none":
+        return apply("reshape", each, shape=(size, *target.shape))
+    total = _by_example(each, size)
+    if params["reduction"] == "sum":
+        return total
+    counted = apply("not_equal", indices, params["ignore_index"])
+    factors = apply("astype", counted, dtype=x.value.dtype)
+    if weight.value is not None:
+        classes = apply("where", counted, indices, 0)
+        factors = apply("multiply", factors, apply("take", weight.value, classes, axis=0))
+    return apply("divide", total, _by_example(factors, size))
+
+
+def _by_example(values: Any, size: int) -> Any:
+    return apply("sum", apply("reshape", values, shape=(size, -1)), axis=1)
+
+
+@class_distribution.batch
+def _distributions_of_batch(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    target, *rest = operands
+    if any(o.batched for o in rest):
+        return NotImplemented
+    first, *others = params["shape"] if len(params["shape"]) > 1 else (1, *params["shape"])
+    whole = (size * first, *others)
+    indices = apply("reshape", target.value, shape=(whole[0], *whole[2:]))
+    out = bind(op, (indices, *[o.value for o in rest]), {**params, "shape": whole})
+    return apply("reshape", out, shape=(size, *params["shape"]))
 
 
 def _class_weight(name: str, weight: Any) -> Any:

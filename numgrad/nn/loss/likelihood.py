@@ -6,13 +6,17 @@ Targets have gradients too. A loss whose target is a probability has ``x`` first
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 
+from numgrad.core.batching import BatchOperand, apply
 from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
+from numgrad.core.interpreter import bind
+from numgrad.core.op import Op
 from numgrad.errors import NumgradValueError, warn
 from numgrad.nn.applied import applies
 from numgrad.nn.loss.regression import (
@@ -118,6 +122,13 @@ def require_between(x, *, low, high, problem):
 
 
 require_between.shape(lambda x, *, low, high, problem: Meta((), np.dtype(bool)))
+
+
+@require_between.batch
+def _require_of_all(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    return apply("broadcast_to", bind(op, (operands[0].value,), params), shape=(size,))
 
 
 @_loss(domain=(0.1, 2.0), special=(0.0,), ref=lambda x, t: scipy_special("xlogy")(t, t) - t * x)

@@ -1,4 +1,4 @@
-"""Bases of distributions, and classes of one number that tables declare.
+"""Bases of distributions, and classes that tables declare.
 
 Note [Rows of distributions]
 ----------------------------
@@ -7,6 +7,10 @@ each an expression of the parameters (``self`` among them), of ``value`` in dens
 and of the ``shape`` of what is drawn in ``rsample`` and ``sample``. ``probs: unit_interval |
 logits: real`` are two parameters of which one is given; the other follows from it. A row
 ``values`` lists the support that ``enumerate_support`` gives.
+
+``by family(loc, scale, shapes)`` behind the support says which family of ``ng.stats`` it is: rows
+that are not there are its formulas for location 0 and scale 1, of the number ``(value - loc) /
+scale``. ``as Base`` names a base, which takes the parameters.
 """
 
 from __future__ import annotations
@@ -17,15 +21,16 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
+from numgrad import stats
 from numgrad.errors import NumgradNotImplementedError, NumgradValueError
 from numgrad.random.generator import generator_from
+from numgrad.stats.distribution import Distribution as Family
 from numgrad.tensors.reparameterised import PATHS
 from numgrad.torch.distributions import constraints
 from numgrad.torch.distributions.constraints import torch
-from numgrad.torch.wrapping import wrapped as _wrapped
+from numgrad.torch.wrapping import unwrap, wrap
 
 Tensor: Any = torch.Tensor
-wrapped: Any = _wrapped
 
 
 def broadcast_all(*values: Any) -> Any:
@@ -47,7 +52,7 @@ def drawn(name: str, shape: Any, *parameters: Any) -> Any:
     given = [p.double() if p.is_floating_point() else p for p in parameters]
     method = getattr(generator_from("rsample", None), name)
     numbers = method(*[p._tensor for p in given], size=tuple(shape))
-    return wrapped(numbers).to(parameters[0].dtype) if parameters else wrapped(numbers)
+    return wrap(numbers).to(parameters[0].dtype) if parameters else wrap(numbers)
 
 
 def above_zero(x: Any) -> Any:
@@ -64,14 +69,14 @@ def inner_uniform(shape: Any, like: Any) -> Any:
 def beta_path(x: Any, a: Any, b: Any) -> Any:
     """Beta numbers ``x``, with their implicit gradients in the parameters."""
     path = PATHS["beta"](x.double()._tensor, (), a.double()._tensor, b.double()._tensor)
-    return wrapped(path).to(a.dtype)
+    return wrap(path).to(a.dtype)
 
 
 def beta_drawn(shape: Any, a: Any, b: Any) -> Any:
     """Beta numbers, away from 0 and 1, where rounding may have put them."""
     with torch.no_grad():
         x, info = drawn("beta", shape, a, b), torch.finfo(a.dtype)
-        x = x.clamp(min=info.tiny, max=1 - info.eps)
+        x = x.clamp(min=info.tiny, max=1 - info.eps / 2)
     return beta_path(x, a, b)
 
 
@@ -81,21 +86,32 @@ def inner_probs(probs: Any) -> Any:
     return probs.clamp(min=eps, max=1 - eps)
 
 
+def lacking(name: str) -> Callable[..., Any]:
+    """Return a method that raises: a class has no formula for it."""
+
+    def member(self: Any, *args: Any, **kwargs: Any) -> Any:
+        raise NumgradNotImplementedError(f"{type(self).__name__}.{name}: has no formula")
+
+    member.__name__, member.__doc__ = name, f"Raise: there is no ``{name}``."
+    return member
+
+
 class Distribution:
     """A distribution, or a batch of them: ``batch_shape``, of events of a shape ``event_shape``."""
 
     has_rsample = has_enumerate_support = False
     _validate_args = True
-    rsample: Any
-    log_prob: Any
-    entropy: Any
-    cdf: Any
-    icdf: Any
-    enumerate_support: Any
-    arg_constraints: Any
-    support: Any
-    mean: Any
-    variance: Any
+    rsample: Any = lacking("rsample")
+    log_prob: Any = lacking("log_prob")
+    entropy: Any = lacking("entropy")
+    cdf: Any = lacking("cdf")
+    icdf: Any = lacking("icdf")
+    enumerate_support: Any = lacking("enumerate_support")
+    arg_constraints: Any = property(lacking("arg_constraints"))
+    support: Any = property(lacking("support"))
+    mean: Any = property(lacking("mean"))
+    mode: Any = property(lacking("mode"))
+    variance: Any = property(lacking("variance"))
 
     def __init__(
         self, batch_shape: Any = (), event_shape: Any = (), validate_args: bool | None = None
@@ -219,20 +235,6 @@ class Distribution:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def _lacking(name: str) -> Callable[..., Any]:
-    def member(self: Any, *args: Any, **kwargs: Any) -> Any:
-        raise NumgradNotImplementedError(f"{type(self).__name__}.{name}: has no formula")
-
-    member.__name__, member.__doc__ = name, f"Raise: the distribution has no ``{name}``."
-    return member
-
-
-for _name in ("rsample", "log_prob", "cdf", "icdf", "entropy", "enumerate_support"):
-    setattr(Distribution, _name, _lacking(_name))
-for _name in ("mean", "mode", "variance", "support", "arg_constraints"):
-    setattr(Distribution, _name, property(_lacking(_name)))
-
-
 class ExponentialFamily(Distribution):
     """Base of distributions whose density is the exponential of a linear function of statistics."""
 
@@ -273,21 +275,26 @@ def expanded_support(self: Any, values: Any, expand: bool, own: int = 0) -> Any:
     return values.expand((-1, *self._batch_shape, *own_shape)) if expand else values
 
 
-class ElementwiseDistribution(ExponentialFamily):
-    """A distribution of numbers whose members are rows: Note [Rows of distributions]."""
+class TableDistribution(Distribution):
+    """A distribution whose members are rows: Note [Rows of distributions]."""
 
     _formulas: ClassVar[dict[str, Callable[..., Any]]] = {}
-    _names: tuple[str, ...] = ()
+    _event_dim = 0
     _check: Any = None
 
     def _begin(self, given: dict[str, Any], validate_args: bool | None) -> None:
+        """Take the parameters, which broadcast to the shape of the batch."""
         if "logits" in given:
             keep = alternative(self, given["probs"], given["logits"])
             del given["logits" if keep == "probs" else "probs"]
         plain = all(isinstance(v, int | float) for v in given.values())
         vars(self).update(zip(given, broadcast_all(*given.values()), strict=True))
-        first = vars(self)[next(iter(given))]
-        super().__init__(() if plain else first.size(), validate_args=validate_args)
+        shape = torch.Size() if plain else vars(self)[next(iter(given))].size()
+        cut = len(shape) - self._event_dim
+        if cut < 0:
+            (name,) = given
+            raise NumgradValueError(f"`{name}` parameter must be at least one-dimensional.")
+        super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
         if self._validate_args and self._check is not None and not self._formula("_check").all():
             raise NumgradValueError(f"{self!r}: expected {self._check[8:]}")
 
@@ -317,12 +324,56 @@ def _member(name: str) -> Any:
     if name in ("sample", "rsample"):
         return of_shape
     if name == "values":
-        return lambda self, expand=True: expanded_support(self, self._formula(name), expand)
+        return lambda self, expand=True: expanded_support(
+            self, self._formula(name), expand, self._event_dim
+        )
     get = lambda self: self._formula(name)  # noqa: E731
     return get if name == "entropy" else property(get)
 
 
-_HEAD = re.compile(r"(\w+)\((.*)\) on (.*)")
+_STANDARD: dict[str, tuple[str, Callable[..., Any]]] = {
+    "mean": ("_mean", lambda m, loc, scale: m * scale + loc),
+    "variance": ("_var", lambda v, loc, scale: v * (scale * scale)),
+    "entropy": ("_entropy", lambda h, loc, scale: h + _log(scale)),
+    "log_prob": ("_logpdf", lambda log, loc, scale: log - _log(scale)),
+    "cdf": ("_cdf", lambda p, loc, scale: p),
+    "icdf": ("_ppf", lambda x, loc, scale: x * scale + loc),
+    "rsample": ("_sample", lambda x, loc, scale: x * scale + loc),
+}
+"""Formulas of families of ``ng.stats``, and what location and scale make of their values."""
+
+
+def _log(scale: Any) -> Any:
+    return scale.log() if isinstance(scale, Tensor) else math.log(scale)
+
+
+def _of_family(family: Any, place: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    """Rows that follow from a family; ``place`` gives its location, scale and shapes."""
+
+    def row(name: str) -> Callable[..., Any]:
+        formula, finish = getattr(family, _STANDARD[name][0]), _STANDARD[name][1]
+
+        def evaluate(self: Any, value: Any, shape: Any) -> Any:
+            loc, scale, *shapes = place(self)
+            if name == "rsample":
+                source = generator_from("rsample", None)
+                result = formula(source, tuple(shape), *[s.double()._tensor for s in shapes])
+                like = next(p for p in (*shapes, scale, loc) if isinstance(p, Tensor))
+                return finish(wrap(result).to(like.dtype), loc, scale)
+            if name == "icdf":
+                shapes.insert(0, value)
+            elif value is not None:
+                shapes.insert(0, (value - loc) / scale)
+            return finish(wrap(formula(*map(unwrap, shapes))), loc, scale)
+
+        return evaluate
+
+    lacking = vars(Family)
+    return {n: row(n) for n, (key, _) in _STANDARD.items() if n == "rsample" or (
+        getattr(type(family), key) is not lacking.get(key))}  # fmt: skip
+
+
+_HEAD = re.compile(r"(\w+)\((.*)\) on (.*?)(?: by (\w+)\((.*)\))?(?: as (\w+))?")
 
 
 def declare(text: str, scope: dict[str, Any]) -> Iterable[type]:
@@ -331,7 +382,7 @@ def declare(text: str, scope: dict[str, Any]) -> Iterable[type]:
         head, *rows = re.split(r"\n  (?=\S)", block)
         match = _HEAD.fullmatch(re.sub(r"\s+", " ", head))
         assert match is not None, head
-        name, given, support = match.groups()
+        name, given, support, family, place, base = match.groups()
         parameters, signature = {}, []
         for part in re.split(r", (?=\w+:)| \| ", given):
             key, _, rest = part.partition(": ")
@@ -339,48 +390,58 @@ def declare(text: str, scope: dict[str, Any]) -> Iterable[type]:
             parameters[key] = eval(limit, dict(vars(constraints)))
             default = default or ("None" if key in ("probs", "logits") else "")
             signature.append(key + f"={default}" * bool(default))
-        yield _declared(name, parameters, ", ".join(signature), support, rows, scope)
+        pairs = [row.split(": ", 1) for row in rows]
+        formulas = {key: _formula(expression, parameters, scope) for key, expression in pairs}
+        if family is not None:
+            made = _formula(f"({place})", parameters, scope)
+            formulas = _of_family(getattr(stats, family), made) | formulas
+        if "sample" in formulas:
+            formulas.pop("rsample", None)
+        check = next((row for row in rows if row.startswith("_check")), None)
+        yield _declared(
+            name, parameters, ", ".join(signature), support, formulas,
+            (TableDistribution, ExponentialFamily) if base is None else (scope[base],), scope,
+            _check=check,
+        )  # fmt: skip
+
+
+def _formula(text: str, parameters: Iterable[str], scope: dict[str, Any]) -> Callable[..., Any]:
+    """A function of a distribution, a value and a shape that evaluates an expression."""
+    used = [p for p in parameters if re.search(rf"\b{p}\b", text)]
+    made = eval(f"lambda {', '.join(['self', 'value', 'shape', *used])}: ({text})", scope)
+    return lambda self, value=None, shape=None: made(
+        self, value, shape, *[getattr(self, p) for p in used]
+    )
 
 
 def _declared(
-    name: str, parameters: dict[str, Any], signature: str, support: str, rows: list[str],
-    scope: dict[str, Any],
+    name: str, parameters: dict[str, Any], signature: str, support: str,
+    formulas: dict[str, Any], bases: tuple[type, ...], scope: dict[str, Any], **members: Any,
 ) -> type:  # fmt: skip
-    def formula(text: str, names: Any = parameters) -> Callable[..., Any]:
-        used = [p for p in names if re.search(rf"\b{p}\b", text)]
-        inner = ", ".join(["self", "value", "shape", *used])
-        made = eval(f"lambda {inner}: ({text})", scope)
-        return lambda self, value=None, shape=None: made(
-            self, value, shape, *[getattr(self, p) for p in used]
-        )
-
-    formulas = {k: formula(t) for k, _, t in (row.partition(": ") for row in rows)}
     begin = f"def __init__(self, {signature}, validate_args=None):\n    self._begin(dict("
     space: dict[str, Any] = {}
     exec(begin + ", ".join(f"{p}={p}" for p in parameters) + "), validate_args)", space)
-    members: dict[str, Any] = {
-        "__doc__": f"The distribution ``{name}`` of numbers, with parameters ``{signature}``.",
+    kind = vars(constraints)[support.partition("(")[0]]
+    members |= {
+        "__doc__": f"The distribution ``{name}``, with parameters ``{signature}``.",
         "__module__": scope["__name__"], "__init__": space["__init__"], "_formulas": formulas,
         "arg_constraints": parameters, "has_rsample": "rsample" in formulas,
-        "has_enumerate_support": "values" in formulas,
-        "_check": next((row for row in rows if row.startswith("_check")), None),
+        "has_enumerate_support": "values" in formulas, "_event_dim": kind.event_dim,
     }  # fmt: skip
     members |= {
         "enumerate_support" if k == "values" else k: _member(k) for k in formulas if k[0] != "_"
     }
-    limits = {**vars(constraints), **{p: None for p in parameters}}
-    if any(re.search(rf"\b{p}\b", support) for p in parameters):
-        whole = "integer" in support
-        made = formula(support)
-        members["support"] = constraints.dependent_property(made, is_discrete=whole, event_dim=0)
+    if any(re.search(rf"\b{p}\b", support) for p in (*parameters, "self")):
+        made = _formula(support, parameters, dict(vars(constraints)))
+        told = {"is_discrete": kind.is_discrete, "event_dim": kind.event_dim}
+        members["support"] = constraints.dependent_property(made, **told)
     else:
-        members["support"] = eval(support, limits)
-    if "probs" in parameters:
+        members["support"] = eval(support, dict(vars(constraints)))
+    if "probs" in parameters and not hasattr(bases[0], "probs"):
         members["probs"] = lazy_property(lambda self: torch.sigmoid(self.logits))
         members["logits"] = lazy_property(lambda self: torch.logit(inner_probs(self.probs)))
         members["param_shape"] = property(lambda self: given_parameter(self).size())
-    return type(name, (ElementwiseDistribution,), members)
+    return type(name, bases, members)
 
 
-HALF_LOG_2PI, ROOT2 = 0.5 * math.log(2 * math.pi), math.sqrt(2)
-EULER = 0.57721566490153286
+HALF_LOG_2PI, EULER = 0.5 * math.log(2 * math.pi), 0.57721566490153286

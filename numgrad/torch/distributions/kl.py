@@ -182,7 +182,7 @@ INFINITE = {
 }
 """Classes of numbers outside of the support of others."""
 _GAMMAS = ("Exponential", "Gamma", "Chi2")
-_KINDS = {**line.CLASSES, **counts.CLASSES, **vars(vectors)}
+_KINDS = {**line.CLASSES, **counts.CLASSES, **vectors.CLASSES}
 _NORMAL: Any = _KINDS["Normal"]
 for _row in TABLE.strip().replace("\n   ", "").split("\n"):
     _pair, _text = _row.split(": ", 1)

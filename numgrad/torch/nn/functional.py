@@ -8,11 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from numgrad.autograd.variable import Tensor as Base
-from numgrad.core.namespaces import absent as _absent
 from numgrad.errors import NumgradValueError
 from numgrad.nn import functional as _base
 from numgrad.torch.calls import write
-from numgrad.torch.nn.layers import as_runtime_error, legacy_reduction
+from numgrad.torch.missing import refuse as _refuse
+from numgrad.torch.nn.layers import DTYPES, as_runtime_error, legacy_reduction, of_dtypes
 from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap, wrapped
 
 _OURS = (Tensor, Parameter)
@@ -21,7 +21,9 @@ _LEGACY = ("size_average", "reduce", "_stacklevel")
 
 def of_functional(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of numgrad's functional as one of Tensors of this room."""
-    named: Any = SimpleNamespace(name=function.__name__, named=None)
+    name = function.__name__
+    named: Any = SimpleNamespace(name=name, named=None)
+    rule = DTYPES.get(name)
 
     @wraps(function)
     def called(*args: Any, **params: Any) -> Any:
@@ -31,6 +33,8 @@ def of_functional(function: Callable[..., Any]) -> Callable[..., Any]:
             if any(params.get(name) is not None for name in _LEGACY[:2]):
                 params["reduction"] = legacy_reduction(params)
             params = {k: unwrap(v) for k, v in params.items() if k not in _LEGACY}
+        if rule is not None:
+            given = of_dtypes(name, rule, given)
         try:
             result = function(*given, **params)
         except NumgradValueError as error:
@@ -41,7 +45,9 @@ def of_functional(function: Callable[..., Any]) -> Callable[..., Any]:
         if type(result) is not Base:
             return wrap(result)
         for a, b in zip(args, given, strict=True):
-            if result is b:  # in place, or nothing to do
+            if (
+                result is b and isinstance(a, Tensor) and a._tensor is b
+            ):  # in place, or nothing to do
                 return a
         return wrapped(result)
 
@@ -61,15 +67,4 @@ for _name in ("adaptive_max_pool", "fractional_max_pool", "max_pool"):
         globals()[f"{_pool}_with_indices"] = partial(globals()[_pool], return_indices=True)
         __all__.append(f"{_pool}_with_indices")
 
-__getattr__ = _absent(
-    __name__,
-    __all__,
-    {
-        "multi_head_attention_forward": "nn.MultiheadAttention",
-        "linear_cross_entropy": "linear and cross_entropy",
-        "grouped_mm": "matmul of stacks",
-        "scaled_*": "there are no kernels of such dtypes; use matmul",
-        "conv_tbc": "conv1d, whose first axis is that of examples",
-        "native_channel_shuffle": "channel_shuffle",
-    },
-)
+__getattr__ = _refuse(globals())

@@ -22,6 +22,7 @@ from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.nn.lazy import LazyModule, UninitializedParameter as BaseUninitialized
 from numgrad.nn.module.members import KINDS
 from numgrad.torch import dtypes
+from numgrad.torch.calls import cast
 from numgrad.torch.nn.module import Module, containers, hooks
 from numgrad.torch.wrapping import Tensor, face_function, same, unwrap, user_function, wrap
 
@@ -140,12 +141,57 @@ def _argument(value: Any) -> Any:
     return inner(value)
 
 
+_RULES = {
+    "one": "linear bilinear prelu layer_norm group_norm instance_norm batch_norm grid_sample "
+    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
+    "binary_cross_entropy BCELoss scaled_dot_product_attention",
+    "common": "mse_loss l1_loss smooth_l1_loss huber_loss soft_margin_loss poisson_nll_loss kl_div "
+    "multilabel_soft_margin_loss binary_cross_entropy_with_logits pairwise_distance "
+    "cosine_similarity hinge_embedding_loss MSELoss L1Loss SmoothL1Loss HuberLoss SoftMarginLoss "
+    "PoissonNLLLoss KLDivLoss MultiLabelSoftMarginLoss BCEWithLogitsLoss PairwiseDistance "
+    "CosineSimilarity HingeEmbeddingLoss rms_norm RMSNorm softmax log_softmax softmin gelu silu "
+    "elu leaky_relu sigmoid softplus logsigmoid normalize selu mish softsign tanhshrink celu "
+    "local_response_norm",
+    "any": "Embedding EmbeddingBag",
+}
+DTYPES = {name: rule for rule, names in _RULES.items() for name in names.split()}
+"""Names of functions and layers: ``one`` dtype of all operands, or they get a ``common`` one."""
+
+
+def of_dtypes(name: str, rule: str, given: list[Any], own: Any = None) -> list[Any]:
+    """Operands in the dtypes that a function or layer takes.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        If they need one dtype, that of a layer's parameters, and have others.
+    """
+    places = [k for k, a in enumerate(given) if isinstance(a, Base)]
+    if rule == "common":
+        d = dtypes.common_dtype([given[k] for k in places])
+        d = d if d.kind in "fc" else dtypes.get_default_dtype().numpy
+        for k in places:
+            given[k] = cast(given[k], d)
+        return given
+    kinds = "fciu" if own is None else "fc"  # a layer's further operands may be indices
+    for k in places:
+        d = given[k].dtype
+        own = d if own is None else own
+        if d != own and (k == 0 or d.kind in kinds):
+            raise NumgradRuntimeError(
+                f"{name}: expected all Tensors to have the same dtype, but got {d} and {own}; "
+                "convert the input (x.to) or the module (module.double())"
+            )
+    return given
+
+
 class Layer(Module):
     """Base of modules whose computation is that of a class of numgrad's."""
 
     _layer: ClassVar[type[nn.Module]] = nn.Module
     _view: ClassVar[type] = _AnyModule
     _has_dtype: ClassVar[bool] = False
+    _rule: ClassVar[str | None] = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -169,8 +215,15 @@ class Layer(Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute as numgrad's layer does."""
+        given = [unwrap(a) for a in args]
+        rule = self._rule
+        if rule == "common":
+            given = of_dtypes(type(self).__name__, rule, given)
+        elif rule == "one":
+            own = [p._tensor.dtype for p in self._parameters.values() if p is not None]
+            given = of_dtypes(type(self).__name__, rule, given, own[0] if own else None)
         try:
-            return wrap(self._layer.forward(view(self), *map(unwrap, args), **unwrap(kwargs)))
+            return wrap(self._layer.forward(view(self), *given, **unwrap(kwargs)))
         except NumgradValueError as error:
             as_runtime_error(error)
             raise
@@ -218,6 +271,8 @@ def layer_class(name: str, cls: type[nn.Module], bases: tuple[type, ...]) -> typ
     namespace: dict[str, Any] = {"__doc__": cls.__doc__, "__module__": "numgrad.torch.nn"}
     for base in reversed(cls.__mro__[: cls.__mro__.index(nn.Module)]):
         for key, value in vars(base).items():
+            if isinstance(value, FunctionType):  # what it reads of a module: Note [Sources]
+                namespace[f"__of_{key}__"] = value
             if key.startswith("__") and key not in ("__getitem__", "__len__", "__iter__"):
                 continue
             if key == "forward":
@@ -238,6 +293,7 @@ def layer_class(name: str, cls: type[nn.Module], bases: tuple[type, ...]) -> typ
         namespace["_has_dtype"] = "dtype" in inspect.signature(cls).parameters
     except ValueError:
         namespace["_has_dtype"] = False
+    namespace["_rule"] = DTYPES.get(name, "one" if namespace["_has_dtype"] else None)
     made: Any = type(name, bases, namespace)
     LAYERS[cls] = made
     return made

@@ -1,8 +1,8 @@
 """Optimizers and schedules of learning rates: ``torch.optim``."""
 
 from numgrad.core.arguments import REQUIRED as required
-from numgrad.core.namespaces import absent as _absent
-from numgrad.torch.optim import base as _base, lr_scheduler, swa_utils
+from numgrad.torch.missing import refuse as _refuse
+from numgrad.torch.optim import base as _base, functional as _functional, lr_scheduler, swa_utils
 from numgrad.torch.paths import alias as _alias
 
 _ALGORITHMS = [
@@ -27,8 +27,9 @@ Optimizer = _base.Optimizer
 register_optimizer_step_pre_hook = _base.base.register_optimizer_step_pre_hook
 register_optimizer_step_post_hook = _base.base.register_optimizer_step_post_hook
 __all__ = sorted(["Optimizer", "lr_scheduler", "swa_utils", *_ALGORITHMS])
-__getattr__ = _absent(__name__, __all__, {})
 _alias(__name__, "optim.optimizer " + " ".join(f"optim.{name.lower()}" for name in _ALGORITHMS))
+for _name in _functional.TABLE:
+    setattr(globals()[_name.lower()], _name.lower(), _functional.functional(_name))
 _HERE = (
     lr_scheduler,
     swa_utils,
@@ -36,3 +37,4 @@ _HERE = (
     register_optimizer_step_pre_hook,
     register_optimizer_step_post_hook,
 )
+__getattr__ = _refuse(globals())

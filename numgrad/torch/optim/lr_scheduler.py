@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.optim import base as _optimizers  # whose Optimizer schedules ask for
 from numgrad.torch.specialization import specialize
 
@@ -20,3 +21,6 @@ CosineAnnealingWarmRestarts = _periodic.CosineAnnealingWarmRestarts
 OneCycleLR = _periodic.OneCycleLR
 EPOCH_DEPRECATION_WARNING = _base.EPOCH_IS_DEPRECATED
 _HOME = _optimizers.Optimizer
+
+
+__getattr__ = _refuse(globals())

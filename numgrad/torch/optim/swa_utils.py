@@ -8,6 +8,7 @@ import numpy as np
 
 from numgrad.nn.utils import clip_grad
 from numgrad.torch.creation import from_numpy
+from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.nn import module as _modules  # whose Module averages are
 from numgrad.torch.optim import lr_scheduler as _schedulers  # which SWALR is one of
 from numgrad.torch.specialization import specialize
@@ -33,3 +34,6 @@ class AveragedModel(_base.AveragedModel):
 
 
 _HOMES = _modules.Module, _schedulers.LRScheduler
+
+
+__getattr__ = _refuse(globals())

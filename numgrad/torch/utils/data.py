@@ -9,6 +9,8 @@ import numpy as np
 
 from numgrad.data import loader as _numgrad_loader
 from numgrad.random.generator import generator_of
+from numgrad.torch.missing import refuse as _refuse
+from numgrad.torch.paths import alias as _alias
 from numgrad.torch.random import Generator
 from numgrad.torch.specialization import specialize
 from numgrad.torch.wrapping import unwrap, wrap
@@ -49,6 +51,10 @@ BatchSampler, RandomSampler, Sampler = (
 SequentialSampler = _sampler.SequentialSampler
 SubsetRandomSampler = _sampler.SubsetRandomSampler
 WeightedRandomSampler = _sampler.WeightedRandomSampler
+DistributedSampler = _sampler.DistributedSampler
+_alias(
+    __name__, "utils.data.dataloader utils.data.dataset utils.data.distributed utils.data.sampler"
+)
 
 
 class Dataset(_dataset.Dataset, Generic[T]):
@@ -141,3 +147,6 @@ _loader.default_collate = default_collate
 
 def get_worker_info() -> None:
     """None: workers are threads, which share their objects."""
+
+
+__getattr__ = _refuse(globals())
