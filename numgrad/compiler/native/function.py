@@ -22,8 +22,9 @@ class NativeFunction(ExportedFunction):
     """A compiled function as machine code that C, Numba and SciPy call.
 
     Calling it from Python computes the same, for trying it out. Results must not overlap in memory
-    with each other or with arguments. It is reentrant, runs in the thread that calls it, and stays
-    as long as the process.
+    with each other or with arguments, which only donated ones are overwritten for. It is reentrant,
+    runs in the thread that calls it, and stays as long as the process. Ctrl-C waits until a call
+    returns, so loops that may not end need a limit of their steps.
 
     Attributes
     ----------
@@ -65,6 +66,14 @@ class NativeFunction(ExportedFunction):
             f"{self.name}: a native function is machine code of this process; make it "
             "again where it is needed, of the compiled function, or export it to a file"
         )
+
+    @cached_property
+    def workspace_size(self) -> int | None:
+        """Bytes that a call with the examples needs; None without a workspace."""
+        if not self.program.module.workspace:
+            return None
+        given = [leaf.array for leaf in self.examples.leaves if leaf.kind != STATIC]
+        return self._bytes_for(given)[1]
 
     # --------------------------------------------------------------------------------------- calls
 
@@ -146,7 +155,8 @@ class NativeFunction(ExportedFunction):
         """The same, with the arrays to write results to as further arguments.
 
         They are contiguous, of the right lengths, and overlap with nothing. Returns results that
-        are numbers.
+        are numbers. A function of ``workspace=True`` takes last an array of one axis, whose memory
+        it uses, or None.
         """
         return self._for_numba(into=True)
 

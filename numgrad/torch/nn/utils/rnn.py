@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numgrad.nn import packed_sequence as base
+from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.wrapping import face_function
 
 PackedSequence = base.PackedSequence
@@ -13,3 +14,6 @@ pad_packed_sequence = face_function(base.pad_packed_sequence)
 pad_sequence = face_function(base.pad_sequence)
 unpack_sequence = face_function(base.unpack_sequence)
 unpad_sequence = face_function(base.unpad_sequence)
+
+
+__getattr__ = _refuse(globals())
