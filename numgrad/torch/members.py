@@ -312,7 +312,7 @@ class TensorMembers:
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
-        if not self._tensor.ndim and spec:
+        if not self._tensor.ndim:
             return self.item().__format__(spec)
         return object.__format__(self, spec) if spec else str(self)
 

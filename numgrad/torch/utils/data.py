@@ -40,9 +40,6 @@ def _specialized(name: str) -> Any:
 
 _dataset, _sampler = _specialized("dataset"), _specialized("sampler")
 _loader = _specialized("loader")
-ChainDataset, ConcatDataset = _dataset.ChainDataset, _dataset.ConcatDataset
-StackDataset, Subset = _dataset.StackDataset, _dataset.Subset
-TensorDataset, random_split = _dataset.TensorDataset, _dataset.random_split
 BatchSampler, RandomSampler, Sampler = (
     _sampler.BatchSampler,
     _sampler.RandomSampler,
@@ -57,15 +54,35 @@ _alias(
 )
 
 
-class Dataset(_dataset.Dataset, Generic[T]):
+class Dataset(Generic[T]):
     """Base of datasets with samples by number."""
 
     def __add__(self, other: Any) -> Any:
         return ConcatDataset([self, other])
 
 
-class IterableDataset(_dataset.IterableDataset, Generic[T]):
+class IterableDataset(_dataset.IterableDataset, Dataset[T]):
     """Base of datasets that are gone through in their own order."""
+
+
+def _as_dataset(name: str) -> Any:
+    """A class of numgrad's, which is a dataset of this room and stands in its module, too."""
+    made = type(name, (getattr(_dataset, name), Dataset), {"__module__": __name__})
+    setattr(_dataset, name, made)
+    return made
+
+
+ChainDataset, ConcatDataset = _as_dataset("ChainDataset"), _as_dataset("ConcatDataset")
+StackDataset, Subset = _as_dataset("StackDataset"), _as_dataset("Subset")
+TensorDataset = _as_dataset("TensorDataset")
+
+
+def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) -> list[Any]:
+    """Subsets of a dataset, drawn at random, whose indices are lists."""
+    subsets = _dataset.random_split(dataset, lengths, generator)
+    for subset in subsets:
+        subset.indices = subset.indices.tolist()
+    return subsets
 
 
 def _lists(value: Any) -> Any:
