@@ -412,7 +412,8 @@ def with_numpy(torch):
            torch.scatter(torch.zeros(2, 7), 1, x, 1.0), x.gather(1, torch.tensor([[2], [0]])),
            torch.tril(torch.ones(3, 3)).bool(), torch.meshgrid(t[0], t[1], indexing="ij"),
            bool((x == 3).any()), float(t[0, 1]), len(x), x.tolist(), str(x), repr(y.detach()),
-           f"{t[0, 0]:.2f}",           [v.item() for v in x[0]], torch.linalg.lstsq(t.T, t.T[:, :1]).solution,
+           f"{t[0, 0]:.2f}", [v.item() for v in x[0]],
+           torch.linalg.lstsq(t.T, t.T[:, :1]).solution,
            torch.tensor([3, 1, 2]).argsort(), x.repeat_interleave(2, dim=0).shape,
            x.dtype, y.dtype, (x + 1.5).dtype, (x > 2).sum(), x.numpy().dtype.name]  # fmt: skip
     return out
