@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,9 @@ def sizes(args: tuple) -> tuple[int, ...]:
     return shape
 
 
+_OPTIONS = ("device", "layout", "pin_memory", "memory_format", "names")
+
+
 def options(
     name: str, device: Any = None, layout: Any = None, pin_memory: Any = False,
     memory_format: Any = None, names: Any = None,
@@ -50,6 +53,67 @@ def finished(array: Any, requires_grad: bool = False) -> Tensor:
         x._tensor.requires_grad = True  # pyright: ignore
         known(x)
     return x
+
+
+def maker(make: Callable[..., Any]) -> Callable[..., Tensor]:
+    """A function of PyTorch's that makes a Tensor, of one that makes an array or a Tensor.
+
+    It takes what all share: ``out``, ``dtype``, ``requires_grad`` and the ``options``; ``make``
+    gets NumPy's dtype as ``d``, or None where none is given.
+    """
+    name = make.__name__.rstrip("_")
+
+    @wraps(make)
+    def function(
+        *args: Any, out: Any = None, dtype: Any = None, requires_grad: bool = False, **rest: Any
+    ) -> Tensor:
+        if rest:
+            options(name, **{key: rest.pop(key) for key in _OPTIONS if key in rest})
+        d = as_numpy(dtype) or (None if out is None else out._tensor.dtype)
+        values = make(*args, d=d, **rest)
+        if not isinstance(values, Tensor):
+            values = finished(np.asarray(values))
+        made: Any = values
+        if d is not None and values._tensor.dtype != d:
+            made = made.to(dtypes.OF[d])
+        if requires_grad:
+            made.requires_grad_()
+        return made if out is None else _written(name, out, made)
+
+    return function
+
+
+def default(d: Any) -> Any:
+    """A dtype of NumPy's, or the default one of floats in place of None."""
+    return get_default_dtype().numpy if d is None else d
+
+
+def _written(name: str, out: Any, made: Any) -> Any:
+    from numgrad.torch.calls import ROWS, write
+
+    return write(ROWS[""]["clone"], out, made._tensor)
+
+
+def of_shape(name: str, fill: Callable[..., Any]) -> Callable[..., Tensor]:
+    """A function of a shape, in several integers or one sequence."""
+
+    def make(*args: Any, size: Any = None, generator: Any = None, d: Any = None) -> Any:
+        return fill(sizes(args if size is None else (size,)), default(d), generator)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"Return a new Tensor of a shape: ``{name}``."
+    return maker(make)
+
+
+def like(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A function of a Tensor, whose shape and dtype its result has."""
+
+    def method(input: Any, *args: Any, dtype: Any = None, **rest: Any) -> Tensor:
+        return function(input._tensor.shape, *args, dtype=dtype or input.dtype, **rest)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"Return a new Tensor of the shape and dtype of another: ``{name}``."
+    return method
 
 
 def array_of(data: Any, dtype: Any = None, copy: bool = True) -> np.ndarray:
@@ -78,8 +142,7 @@ def array_of(data: Any, dtype: Any = None, copy: bool = True) -> np.ndarray:
 
 def _plain(data: Any) -> Any:
     if isinstance(data, Tensor | Base):
-        array = unwrap(data)._array
-        return array
+        return unwrap(data)._array
     if isinstance(data, list | tuple):
         return [_plain(each) for each in data]
     return data
@@ -145,87 +208,31 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     return wrapped(ng.from_numpy(ndarray))
 
 
-def _filler(name: str, fill: Callable[..., Any]) -> Callable[..., Tensor]:
-    """A function of a shape, in several integers or one sequence."""
-
-    def function(
-        *size: Any, out: Any = None, dtype: Any = None, requires_grad: bool = False, **rest: Any
-    ) -> Tensor:
-        if "size" in rest:
-            size = (rest.pop("size"),)
-        rest.pop("generator", None)
-        options(name, **rest)
-        shape = sizes(size)
-        d = as_numpy(dtype) or (get_default_dtype().numpy if out is None else out._tensor.dtype)
-        made = finished(fill(shape, d), requires_grad)
-        return made if out is None else _written(name, out, made)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Return a new Tensor of a shape: ``{name}``."
-    return function
+zeros = of_shape("zeros", lambda shape, d, _: np.zeros(shape, d))
+ones = of_shape("ones", lambda shape, d, _: np.ones(shape, d))
+empty = of_shape("empty", lambda shape, d, _: np.zeros(shape, d))
 
 
-def _written(name: str, out: Any, made: Any) -> Any:
-    from numgrad.torch.calls import ROWS, write
-
-    return write(ROWS[""]["clone"], out, made._tensor)
-
-
-zeros = _filler("zeros", lambda shape, d: np.zeros(shape, d))
-ones = _filler("ones", lambda shape, d: np.ones(shape, d))
-empty = _filler("empty", lambda shape, d: np.zeros(shape, d))
-
-
-def full(
-    size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, requires_grad: bool = False,
-    **rest: Any,
-) -> Tensor:  # fmt: skip
+@maker
+def full(size: Any, fill_value: Any, *, d: Any = None) -> Any:
     """Return a new Tensor of one value, whose dtype is the value's unless one is given."""
-    options("full", **rest)
     value = unwrap(fill_value)
-    if isinstance(value, Base):
-        value = value._array
-    d = as_numpy(dtype)
+    value = value._array if isinstance(value, Base) else value
     if d is None:
         d = value.dtype if hasattr(value, "dtype") else dtypes.category_of_number(value)
-    made = finished(
-        np.full(sizes((size,)) if not isinstance(size, int) else (size,), value, d), requires_grad
-    )
-    return made if out is None else _written("full", out, made)
+    return np.full(sizes((size,)), value, d)
 
 
-def _like(name: str, fill: Callable[..., Any]) -> Callable[..., Tensor]:
-    def function(
-        input: Any, *args: Any, dtype: Any = None, requires_grad: bool = False, **rest: Any
-    ) -> Tensor:
-        rest.pop("generator", None)
-        args = (*args, *[rest.pop(k) for k in ("fill_value", "low", "high") if k in rest])
-        options(name, **rest)
-        x = input._tensor
-        return finished(fill(tuple(x.shape), as_numpy(dtype) or x.dtype, *args), requires_grad)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Return a new Tensor of the shape and dtype of another: ``{name}``."
-    return function
+zeros_like, ones_like = like("zeros_like", zeros), like("ones_like", ones)
+empty_like, full_like = like("empty_like", empty), like("full_like", full)
 
 
-zeros_like = _like("zeros_like", lambda shape, d: np.zeros(shape, d))
-ones_like = _like("ones_like", lambda shape, d: np.ones(shape, d))
-empty_like = _like("empty_like", lambda shape, d: np.zeros(shape, d))
-full_like = _like("full_like", lambda shape, d, value: np.full(shape, unwrap(value), d))
+def _number(value: Any) -> Any:
+    return value.item() if isinstance(value, Tensor | Base) else value  # pyright: ignore
 
 
-def _of_numbers(values: tuple) -> Any:
-    """The dtype of a range of numbers: int64 of integers, else the default one."""
-    kinds = [value.dtype.kind if hasattr(value, "dtype") else type(value) for value in values]
-    whole = all(kind in ("i", "u", int, bool) for kind in kinds)
-    return np.dtype(np.int64) if whole else get_default_dtype().numpy
-
-
-def arange(
-    start: Any, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None,
-    requires_grad: bool = False, **rest: Any,
-) -> Tensor:  # fmt: skip
+@maker
+def arange(start: Any, end: Any = None, step: Any = 1, *, d: Any = None) -> Any:
     """Return numbers at equal distances, the end left out.
 
     Examples
@@ -234,20 +241,23 @@ def arange(
     >>> torch.arange(1, 7, 2)
     tensor([1, 3, 5])
     """
-    options("arange", **rest)
-    if end is None:
-        start, end = 0, start
-    start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))  # pyright: ignore
+    start, end = (0, start) if end is None else (start, end)
+    whole = all(_is_whole(value) for value in (start, end, step))
+    start, end, step = _number(start), _number(end), _number(step)
     if step == 0 or (end - start) * step < 0:
         raise NumgradRuntimeError(
             f"arange: bounds inconsistent with the sign of the step: {start}, {end}, {step}"
         )
-    d = as_numpy(dtype) or _of_numbers((start, end, step))
-    count = int(np.ceil((end - start) / step))
+    d = d or (np.dtype(np.int64) if whole else default(d))
     wide = np.float64 if d.kind == "f" or isinstance(start, float) else np.int64
-    array = (start + step * np.arange(count, dtype=wide)).astype(d)
-    made = finished(array, requires_grad)
-    return made if out is None else _written("arange", out, made)
+    count = int(np.ceil((end - start) / step))
+    return (start + step * np.arange(count, dtype=wide)).astype(d)
+
+
+def _is_whole(value: Any) -> bool:
+    if isinstance(value, Tensor | Base):
+        return unwrap(value).dtype.kind in "iu"
+    return isinstance(value, int | np.integer)
 
 
 def range_(start: Any = 0, end: Any = None, step: Any = 1, **rest: Any) -> Tensor:
@@ -256,46 +266,27 @@ def range_(start: Any = 0, end: Any = None, step: Any = 1, **rest: Any) -> Tenso
     return arange(start, end + step / 2, step, **rest)
 
 
-def _spaced(name: str, points: Callable[..., Any]) -> Callable[..., Tensor]:
-    def function(
-        start: Any, end: Any, steps: int, *args: Any, out: Any = None, dtype: Any = None,
-        requires_grad: bool = False, **rest: Any,
-    ) -> Tensor:  # fmt: skip
-        base = {"base": rest.pop("base")} if "base" in rest else {}
-        options(name, **rest)
-        low, high = unwrap(start), unwrap(end)
-        low, high = (v.item() if isinstance(v, Base) else v for v in (low, high))  # pyright: ignore
-        d = as_numpy(dtype)
-        if d is None:
-            d = get_default_dtype().numpy
-            if isinstance(low, complex) or isinstance(high, complex):
-                d = get_default_dtype().to_complex().numpy
-        array = points(low, high, steps, *args, **base)
-        made = finished(np.asarray(array).astype(d), requires_grad)
-        return made if out is None else _written(name, out, made)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Return so many numbers from a start to an end: ``{name}``."
-    return function
+@maker
+def linspace(start: Any, end: Any, steps: int, *, d: Any = None) -> Any:
+    """Return so many numbers from a start to an end, at equal distances."""
+    low, high = _number(start), _number(end)
+    points = np.linspace(low, high, steps)
+    if d is None:
+        d = get_default_dtype()
+        d = (d.to_complex() if points.dtype.kind == "c" else d).numpy
+    return points.astype(d)
 
 
-linspace = _spaced("linspace", np.linspace)
-logspace = _spaced("logspace", lambda a, b, n, base=10.0: base ** np.linspace(a, b, n))
+@maker
+def logspace(start: Any, end: Any, steps: int, base: Any = 10.0, *, d: Any = None) -> Any:
+    """Return the powers of a base by so many numbers at equal distances."""
+    return (base ** np.linspace(_number(start), _number(end), steps)).astype(default(d))
 
 
-def eye(
-    n: int,
-    m: int | None = None,
-    *,
-    out: Any = None,
-    dtype: Any = None,
-    requires_grad: bool = False,
-    **rest: Any,
-) -> Tensor:
+@maker
+def eye(n: int, m: int | None = None, *, d: Any = None) -> Any:
     """Return a matrix with ones on its diagonal."""
-    options("eye", **rest)
-    made = finished(np.eye(n, m, dtype=as_numpy(dtype) or get_default_dtype().numpy), requires_grad)
-    return made if out is None else _written("eye", out, made)
+    return np.eye(n, m, dtype=default(d))
 
 
 def scalar_tensor(s: Any, **rest: Any) -> Tensor:
@@ -304,16 +295,14 @@ def scalar_tensor(s: Any, **rest: Any) -> Tensor:
     return tensor(s, **rest)
 
 
-def empty_strided(
-    size: Any, stride: Any, *, dtype: Any = None, requires_grad: bool = False, **rest: Any
-) -> Tensor:
+@maker
+def empty_strided(size: Any, stride: Any, *, d: Any = None) -> Any:
     """Return a Tensor that lies in memory as given."""
-    options("empty_strided", **rest)
-    d = as_numpy(dtype) or get_default_dtype().numpy
+    d = default(d)
     need = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if 0 not in size else 0
     memory = np.zeros(max(need, 0), d)
     steps = [s * d.itemsize for s in stride]
-    return finished(np.lib.stride_tricks.as_strided(memory, tuple(size), steps), requires_grad)
+    return np.lib.stride_tricks.as_strided(memory, tuple(size), steps)
 
 
 def empty_permuted(size: Any, physical_layout: Any, **rest: Any) -> Tensor:
@@ -323,20 +312,16 @@ def empty_permuted(size: Any, physical_layout: Any, **rest: Any) -> Tensor:
     return memory.permute(np.argsort(order).tolist())  # pyright: ignore
 
 
-def tril_indices(
-    row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, **rest: Any
-) -> Tensor:
+@maker
+def tril_indices(row: int, col: int, offset: int = 0, *, d: Any = None) -> Any:
     """Return rows and columns of the lower triangle."""
-    options("tril_indices", **rest)
-    return finished(np.array(np.tril_indices(row, offset, col), as_numpy(dtype)))
+    return np.array(np.tril_indices(row, offset, col), np.int64)
 
 
-def triu_indices(
-    row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, **rest: Any
-) -> Tensor:
+@maker
+def triu_indices(row: int, col: int, offset: int = 0, *, d: Any = None) -> Any:
     """Return rows and columns of the upper triangle."""
-    options("triu_indices", **rest)
-    return finished(np.array(np.triu_indices(row, offset, col), as_numpy(dtype)))
+    return np.array(np.triu_indices(row, offset, col), np.int64)
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
@@ -353,8 +338,3 @@ def broadcast_shapes(*shapes: Any) -> Any:
         raise NumgradRuntimeError(
             "Shape mismatch: objects cannot be broadcast to a single shape"
         ) from error
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value is a number of Python's or NumPy's."""
-    return isinstance(value, numbers.Number)

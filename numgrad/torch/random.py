@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.interpreter import drawn as drawn_by_interpreter
+from numgrad.core.interpreter import drawn as by_interpreter
 from numgrad.errors import NumgradRuntimeError
 from numgrad.random.generator import at_once
 from numgrad.torch import dtypes
-from numgrad.torch.creation import finished, options, sizes
-from numgrad.torch.dtypes import as_numpy, get_default_dtype
+from numgrad.torch.creation import finished, like, maker, of_shape, sizes
 from numgrad.torch.wrapping import Tensor, wrapped
 
 
@@ -32,7 +32,14 @@ class Generator:
             self.manual_seed(_SEED)
 
     def manual_seed(self, seed: int) -> Generator:
-        """Begin anew from a seed."""
+        """Begin anew from a seed; of the default generator, ``torch.manual_seed``, NumPy as well.
+
+        Examples
+        --------
+        >>> import numgrad.torch as torch
+        >>> torch.manual_seed(0).initial_seed()
+        0
+        """
         self._seed = int(seed)
         self._source.seed([abs(self._seed) >> 32 & 0xFFFFFFFF, abs(self._seed) & 0xFFFFFFFF])
         return self
@@ -73,36 +80,9 @@ default_generator = Generator(_source=np.random)
 """The one that functions draw from: NumPy's global generator."""
 
 
-def manual_seed(seed: int) -> Generator:
-    """Seed the default generator, and with it NumPy's.
-
-    Examples
-    --------
-    >>> import numgrad.torch as torch
-    >>> torch.manual_seed(0).initial_seed()
-    0
-    """
-    return default_generator.manual_seed(seed)
-
-
-def seed() -> int:
-    """Seed the default generator from the system."""
-    return default_generator.seed()
-
-
-def initial_seed() -> int:
-    """The seed of the default generator."""
-    return default_generator.initial_seed()
-
-
-def get_rng_state() -> Tensor:
-    """The state of the default generator."""
-    return default_generator.get_state()
-
-
-def set_rng_state(new_state: Any) -> None:
-    """Set the state of the default generator."""
-    default_generator.set_state(new_state)
+manual_seed, seed = default_generator.manual_seed, default_generator.seed
+initial_seed = default_generator.initial_seed
+get_rng_state, set_rng_state = default_generator.get_state, default_generator.set_state
 
 
 @contextmanager
@@ -128,76 +108,38 @@ def drawn(draw: Callable[..., Any], shape: tuple[int, ...], d: Any, generator: A
         return finished(np.asarray(draw(source, shape)).astype(d))
     given: Any = np.random.get_bit_generator if source is np.random else None  # pyright: ignore
     bits = source._bit_generator if given is None else given()
-    numbers = drawn_by_interpreter(lambda size: draw(source, size), bits, (), shape, np.dtype(d))
-    return wrapped(numbers)
+    return wrapped(by_interpreter(lambda size: draw(source, size), bits, (), shape, np.dtype(d)))
 
 
-def _of_parts(draw: Callable[..., Any], d: Any) -> Callable[..., Any]:
-    """A draw, for complex numbers of parts of half the variance."""
+def _filled(draw: Callable[..., Any], shape: tuple[int, ...], d: Any, generator: Any = None) -> Any:
+    """The same, complex numbers of parts of half the variance."""
     if d.kind != "c":
-        return draw
-    return lambda source, shape: (draw(source, shape) + 1j * draw(source, shape)) * np.sqrt(0.5)
+        return drawn(draw, shape, d, generator)
+    return drawn(
+        lambda s, shape: (draw(s, shape) + 1j * draw(s, shape)) * np.sqrt(0.5), shape, d, generator
+    )
 
 
-def _uniform(source: Any, shape: tuple) -> Any:
-    return source.random_sample(shape)
+rand = of_shape("rand", partial(_filled, lambda source, shape: source.random_sample(shape)))
+randn = of_shape("randn", partial(_filled, lambda source, shape: source.standard_normal(shape)))
+rand_like, randn_like = like("rand_like", rand), like("randn_like", randn)
 
 
-def _normal(source: Any, shape: tuple) -> Any:
-    return source.standard_normal(shape)
-
-
-def _of_shape(name: str, draw: Callable[..., Any]) -> Callable[..., Tensor]:
-    def function(
-        *size: Any, generator: Any = None, out: Any = None, dtype: Any = None,
-        requires_grad: bool = False, **rest: Any,
-    ) -> Tensor:  # fmt: skip
-        if "size" in rest:
-            size = (rest.pop("size"),)
-        options(name, **rest)
-        d = as_numpy(dtype) or get_default_dtype().numpy
-        made = drawn(_of_parts(draw, d), sizes(size), d, generator)
-        if requires_grad:
-            made.requires_grad_()
-        return made if out is None else out.copy_(made)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Return a Tensor of a shape with random numbers: ``{name}``."
-    return function
-
-
-rand, randn = _of_shape("rand", _uniform), _of_shape("randn", _normal)
-
-
-def rand_like(input: Any, *, generator: Any = None, dtype: Any = None, **rest: Any) -> Tensor:
-    """Return uniform numbers in the shape and dtype of a Tensor."""
-    return rand(input.shape, dtype=dtype or input.dtype, generator=generator, **rest)
-
-
-def randn_like(input: Any, *, generator: Any = None, dtype: Any = None, **rest: Any) -> Tensor:
-    """Return normal numbers in the shape and dtype of a Tensor."""
-    return randn(input.shape, dtype=dtype or input.dtype, generator=generator, **rest)
-
-
+@maker
 def randint(
-    low: int, high: Any = None, size: Any = None, *, generator: Any = None, out: Any = None,
-    dtype: Any = dtypes.int64, requires_grad: bool = False, **rest: Any,
-) -> Tensor:  # fmt: skip
+    low: int, high: Any = None, size: Any = None, *, generator: Any = None, d: Any = None
+) -> Any:
     """Return integers from ``low`` (0 if it is left out) to below ``high``."""
     if size is None:
-        low, high, size = (0, low, high) if high is not None else (0, low, size)
-    options("randint", **rest)
+        low, high, size = 0, low, high
     if low >= high:
         raise NumgradRuntimeError(
             f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
         )
-    made = drawn(
+    return drawn(
         lambda source, shape: source.randint(low, high, shape, np.int64),
-        sizes((size,)), as_numpy(dtype), generator,
+        sizes((size,)), d or np.int64, generator,
     )  # fmt: skip
-    if requires_grad:
-        made.requires_grad_()
-    return made if out is None else out.copy_(made)
 
 
 def randint_like(
@@ -208,13 +150,12 @@ def randint_like(
     return randint(low, high, tuple(input.shape), dtype=dtype or input.dtype, **rest)
 
 
-def randperm(n: int, *, generator: Any = None, dtype: Any = dtypes.int64, **rest: Any) -> Tensor:
+@maker
+def randperm(n: int, *, generator: Any = None, d: Any = None) -> Any:
     """Return the integers below ``n`` in random order."""
-    options("randperm", **rest)
-    d = as_numpy(dtype)
     if at_once():
-        return finished(source_of(generator).permutation(n).astype(d))
-    return rand(n, generator=generator, dtype=dtypes.float64).argsort().to(dtype)
+        return source_of(generator).permutation(n).astype(np.int64)
+    return rand(n, generator=generator, dtype=dtypes.float64).argsort()  # pyright: ignore
 
 
 def normal(
@@ -232,34 +173,26 @@ def normal(
     return made if out is None else out.copy_(made)
 
 
-def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = None) -> Tensor:
+@maker
+def bernoulli(input: Any, p: Any = None, *, generator: Any = None, d: Any = None) -> Any:
     """Return 1 with the probability that each element says, else 0."""
-    if not at_once():
-        uniform = rand(input.shape, dtype=dtypes.float64, generator=generator)
-        return (uniform < (input if p is None else p)).to(input.dtype)
-    chance = np.broadcast_to(
-        np.asarray(input._tensor._array if p is None else _number(p)), input.shape
-    )
-    if ((chance < 0) | (chance > 1)).any():
-        raise NumgradRuntimeError("bernoulli: Expected p_in >= 0 && p_in <= 1 to be true")
-    made = finished(
-        (_uniform(source_of(generator), chance.shape) < chance).astype(input._tensor.dtype)
-    )
-    return made if out is None else out.copy_(made)
+    if at_once():
+        chance = np.asarray(input._tensor._array if p is None else _number(p))
+        if ((chance < 0) | (chance > 1)).any():
+            raise NumgradRuntimeError("bernoulli: Expected p_in >= 0 && p_in <= 1 to be true")
+    uniform: Any = rand(input.shape, dtype=dtypes.float64, generator=generator)
+    return (uniform < (input if p is None else p)).to(input.dtype).detach()
 
 
 def _number(p: Any) -> Any:
     return p._tensor._array if isinstance(p, Tensor) else p
 
 
+@maker
 def multinomial(
-    input: Any,
-    num_samples: int,
-    replacement: bool = False,
-    *,
-    generator: Any = None,
-    out: Any = None,
-) -> Tensor:
+    input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None,
+    d: Any = None,
+) -> Any:  # fmt: skip
     """Return indices drawn with the weights of each row."""
     weights = input._tensor._array.astype(np.float64)
     if not (np.isfinite(weights).all() and (weights >= 0).all() and (weights.sum(-1) > 0).all()):
@@ -278,11 +211,11 @@ def multinomial(
         chosen = [source.choice(count, num_samples, replacement, row) for row in rows]
         return np.array(chosen, np.int64).reshape(shape)
 
-    made = drawn(draw, (*weights.shape[:-1], num_samples), np.int64, generator)
-    return made if out is None else out.copy_(made)
+    return drawn(draw, (*weights.shape[:-1], num_samples), np.int64, generator)
 
 
-def poisson(input: Any, generator: Any = None) -> Tensor:
+@maker
+def poisson(input: Any, generator: Any = None, *, d: Any = None) -> Any:
     """Return Poisson numbers of the rates that elements say."""
     x = input._tensor
     return drawn(lambda source, shape: source.poisson(x._array, shape), x.shape, x.dtype, generator)
@@ -292,14 +225,14 @@ def _filling(name: str, draw: Callable[..., Any], **defaults: Any) -> Callable[.
     """A method that fills a Tensor with random numbers."""
 
     def method(self: Tensor, *args: Any, generator: Any = None, **given: Any) -> Tensor:
-        values = {**dict(zip(defaults, args, strict=False)), **given}
-        values = {key: _number(values.get(key, default)) for key, default in defaults.items()}
-        target = self._tensor
-        numbers = drawn(
-            lambda source, shape: draw(name, target, source, shape, *values.values()),
-            tuple(target.shape), target.dtype, generator,
-        )  # fmt: skip
-        target.copy_(numbers._tensor)  # pyright: ignore[reportAttributeAccessIssue]
+        values = {**defaults, **dict(zip(defaults, args, strict=False)), **given}
+        numbers = [_number(values[key]) for key in defaults]
+        target: Any = self._tensor
+
+        def fill(source: Any, shape: tuple) -> Any:
+            return draw(source, shape, target.dtype, *numbers)
+
+        target.copy_(drawn(fill, tuple(target.shape), target.dtype, generator)._tensor)
         return self
 
     method.__name__ = method.__qualname__ = name
@@ -307,50 +240,42 @@ def _filling(name: str, draw: Callable[..., Any], **defaults: Any) -> Callable[.
     return method
 
 
-def _draw_normal(name: str, target: Any, source: Any, shape: tuple, mean: Any, std: Any) -> Any:
+def _draw_normal(source: Any, shape: tuple, d: Any, mean: Any, std: Any) -> Any:
     if np.any(np.asarray(std) < 0):
-        raise NumgradRuntimeError(f"{name} expects std >= 0.0, but found std {std}")
+        raise NumgradRuntimeError(f"normal_ expects std >= 0.0, but found std {std}")
     z = source.standard_normal(shape)
-    if target.dtype.kind == "c":
+    if d.kind == "c":
         z = (z + 1j * source.standard_normal(shape)) * np.sqrt(0.5)
     return z * std + mean
 
 
-def _draw_uniform(name: str, target: Any, source: Any, shape: tuple, low: Any, high: Any) -> Any:
+def _draw_uniform(source: Any, shape: tuple, d: Any, low: Any, high: Any) -> Any:
     if low > high:
         raise NumgradRuntimeError(
-            f"{name} expects to return a [from, to) range, but found from={low} > to={high}"
+            f"uniform_ expects to return a [from, to) range, but found from={low} > to={high}"
         )
     return low + (high - low) * source.random_sample(shape)
 
 
-def _draw_integers(name: str, target: Any, source: Any, shape: tuple, low: Any, high: Any) -> Any:
-    if high is None and low is not None:
-        low, high = 0, low
+def _draw_integers(source: Any, shape: tuple, d: Any, low: Any, high: Any) -> Any:
+    low, high = (0, low) if high is None else (low, high)
     if high is None:
-        low, high = 0, 2**24 if target.dtype.kind == "f" else int(np.iinfo(target.dtype).max)
+        high = 2**24 if d.kind == "f" else int(np.iinfo(d).max)
     return source.randint(low, high, shape, np.int64)
 
 
 METHODS: dict[str, Callable[..., Tensor]] = {
-    "normal_": _filling("normal_", _draw_normal, mean=0.0, std=1.0),
-    "uniform_": _filling("uniform_", _draw_uniform, **{"from": 0.0, "to": 1.0}),
-    "random_": _filling("random_", _draw_integers, **{"from": None, "to": None}),
-    "exponential_": _filling(
-        "exponential_", lambda n, t, s, shape, lambd: s.exponential(1 / lambd, shape), lambd=1.0
-    ),
-    "geometric_": _filling("geometric_", lambda n, t, s, shape, p: s.geometric(p, shape), p=0.5),
-    "cauchy_": _filling(
-        "cauchy_",
-        lambda n, t, s, shape, median, sigma: median + sigma * s.standard_cauchy(shape),
-        median=0.0, sigma=1.0,
-    ),
-    "log_normal_": _filling(
-        "log_normal_", lambda n, t, s, shape, mean, std: s.lognormal(mean, std, shape),
-        mean=1.0, std=2.0,
-    ),
-    "bernoulli_": _filling(
-        "bernoulli_", lambda n, t, s, shape, p: s.random_sample(shape) < p, p=0.5
-    ),
+    name: _filling(name, draw, **defaults)
+    for name, draw, defaults in (
+        ("normal_", _draw_normal, {"mean": 0.0, "std": 1.0}),
+        ("uniform_", _draw_uniform, {"from": 0.0, "to": 1.0}),
+        ("random_", _draw_integers, {"from": None, "to": None}),
+        ("exponential_", lambda s, n, d, r: s.exponential(1 / r, n), {"lambd": 1.0}),
+        ("geometric_", lambda s, n, d, p: s.geometric(p, n), {"p": 0.5}),
+        ("cauchy_", lambda s, n, d, m, w: m + w * s.standard_cauchy(n),
+         {"median": 0.0, "sigma": 1.0}),
+        ("log_normal_", lambda s, n, d, m, w: s.lognormal(m, w, n), {"mean": 1.0, "std": 2.0}),
+        ("bernoulli_", lambda s, n, d, p: s.random_sample(n) < p, {"p": 0.5}),
+    )
 }  # fmt: skip
 """Methods of Tensors that fill them."""

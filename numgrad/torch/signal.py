@@ -13,7 +13,6 @@ from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError
 from numgrad.torch import creation
 from numgrad.torch.calls import table
-from numgrad.torch.dtypes import as_numpy, get_default_dtype
 
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "bartlett": {}, "blackman": {}, "cosine": {}, "hamming": {}, "hann": {}, "nuttall": {},
@@ -24,22 +23,17 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 
 
 def _window(name: str) -> Callable[..., Any]:
-    def function(
-        M: int, *, sym: bool = True, dtype: Any = None, requires_grad: bool = False, **rest: Any
-    ) -> Any:
+    def window(M: int, *, sym: bool = True, d: Any = None, **given: Any) -> Any:
         from scipy.signal import windows
 
         if M < 0:
             raise NumgradRuntimeError(f"{name} requires non-negative window length, got M={M}")
-        given = {key: rest.pop(key, value) for key, value in _DEFAULTS[name].items()}
-        creation.options(name, **rest)
-        array = getattr(windows, name)(M, sym=sym, **given)
-        d = as_numpy(dtype) or get_default_dtype().numpy
-        return creation.finished(array.astype(d), requires_grad)
+        array = getattr(windows, name)(M, sym=sym, **{**_DEFAULTS[name], **given})
+        return array.astype(creation.default(d))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Return the window ``{name}`` of M elements."
-    return function
+    window.__name__ = window.__qualname__ = name
+    window.__doc__ = f"Return the window ``{name}`` of M elements."
+    return creation.maker(window)
 
 
 windows = SimpleNamespace(**{name: _window(name) for name in _DEFAULTS})

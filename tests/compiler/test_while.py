@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
+from numgrad.compiler import passes
 from numgrad.errors import InterpretedLoopWarning, NumgradIndexError
 
 RNG = np.random.default_rng(0)
@@ -326,3 +327,35 @@ def test_carries_that_steps_set_anew_have_derivatives_where_there_is_no_step(der
     h = 1e-6
     expected = (float(total(0.3 + h)) - float(total(0.3 - h))) / (2 * h)
     assert float(ng.jit(derive(total))(0.3)) == pytest.approx(expected, rel=1e-7)
+
+
+@pytest.mark.parametrize("steps", [1, 7])
+def test_what_a_gradient_does_not_need_is_not_computed(steps):
+    """The loop backwards has no cotangent of the length of a step, though steps read it."""
+
+    def last(x, n):
+        h = 2.0 / n
+        return ng.fori_loop(0, n, lambda _, y: y + h * np.sin(x * y), x)[-1]
+
+    def cut(x, n):  # also without a loop
+        return ng.cond(n > 3, lambda: (x * x, np.sum(x) * n), lambda: (x, 0.5 * np.sum(x)))[0][-1]
+
+    x = np.linspace(0.5, 1.0, 5)
+    for f in (last, cut):
+        compiled = ng.jit(ng.grad(f))
+        found = compiled(x, steps)
+        assert compiled.statistics.traces == 1
+        moved = x.astype(complex)
+        moved[-1] += 1e-20j
+        if f is last:
+            y, h = moved, 2.0 / steps
+            for _ in range(steps):
+                y = y + h * np.sin(moved * y)
+        else:
+            y = moved * moved if steps > 3 else moved
+        np.testing.assert_allclose(found[-1], y[-1].imag / 1e-20, rtol=1e-13)
+        np.testing.assert_array_equal(found[:-1], 0.0)
+    graph = ng.jit(ng.grad(last)).graph(x, steps)
+    passes.optimize(graph)
+    (loop,) = [node for node in graph.nodes if node.name == "subgraph"]
+    assert all(v.shape for v in loop.outputs), "x alone has a cotangent"

@@ -369,6 +369,18 @@ class Subgraph(Body):
         extracted = extract(self.graph, inputs, self.graph.outputs)
         return Subgraph(extracted, self.axis, self.state_count)
 
+    def with_results(self, outputs: Sequence[int]) -> Subgraph:
+        """The same with some of its results."""
+        graph = self.graph
+        extracted = extract(graph, graph.inputs, [graph.outputs[k] for k in outputs])
+        return Subgraph(extracted, self.axis, self.state_count)
+
+    def operands_read(self) -> set[int]:
+        """The operands that it reads, with the number and states of generators."""
+        read = {v for node in self.graph.nodes for v in node.inputs}.union(self.graph.outputs)
+        needs = {k for k, v in enumerate(self.graph.inputs) if v in read}
+        return needs.union(range(1 + self.state_count))
+
     @cached_property
     def optimized(self) -> Graph:
         """The same graph, after the passes."""

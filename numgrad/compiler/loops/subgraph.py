@@ -44,7 +44,7 @@ EXPECTED = 100
 class SubgraphPrimitive(BodyPrimitive):
     """The rules of ``subgraph``, of a number ``n`` and operands ``a`` of all its parts."""
 
-    linear = True
+    linear = trims = True
 
     def shape(self, inputs: Sequence[Meta], params: dict[str, Any]) -> tuple[Meta, ...]:
         """``(n, [a]) -> [y]``, as they are in the first part."""

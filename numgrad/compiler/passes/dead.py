@@ -1,6 +1,7 @@
 """Leave out what is never read.
 
-Loops compute what is read of them: carries, collected arrays and operands that are not, go.
+Loops compute what is read of them: carries, collected arrays and operands that are not, go. So do
+results and operands of branches.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ def drop_dead(graph: Graph) -> int:
 
 def trim_loops(graph: Graph) -> int:
     """Leave out of loops what nothing depends on; collect equal values once."""
-    loops = [n for n in graph.nodes if isinstance(n.op, BodyOperation) and n.op.rules.trims]
-    if not loops:
+    trimming = [n for n in graph.nodes if isinstance(n.op, BodyOperation) and n.op.rules.trims]
+    if not trimming:
         return 0
+    loops = [node for node in trimming if "body" in node.params]
     _join_equal(graph, loops)
     read = {v for node in graph.nodes for v in node.inputs} | set(graph.roots())
-    changed = 0
+    changed = sum(_trim_branches(n, read) for n in trimming if "parts" in n.params)
     for node in loops:
         before = node.params["body"]
         results = node.outputs[: len(before.graph.outputs)]
@@ -52,6 +54,27 @@ def trim_loops(graph: Graph) -> int:
         body = node.params["body"]
         node.params = {**node.params, "body": bodies.setdefault(body.structure_key, body)}
     return changed
+
+
+def _trim_branches(node: TracedNode, read: set[Value]) -> bool:
+    """Leave out results of branches that nothing reads, and what none of them reads then."""
+    parts = node.params["parts"]
+    first = len(node.outputs) - parts[0].state_count
+    outputs = [k for k, v in enumerate(node.outputs) if v in read or k >= first]
+    if not outputs or len(outputs) == len(node.outputs):
+        return False
+    cut = [part.with_results(outputs) for part in parts]
+    inputs = sorted({k for part in cut for k in part.operands_read()})
+    cut = [part.with_inputs([part.graph.inputs[k] for k in inputs]) for part in cut]
+    axes = [sorted({a for part in each for a in part.axes}) for each in (parts, cut)]
+    known = dict(zip(axes[0], node.params["lengths"], strict=True))
+    lengths = tuple([known[a] for a in axes[1]])
+    node.inputs = tuple([node.inputs[k] for k in inputs])
+    node.outputs = tuple([node.outputs[k] for k in outputs])
+    for number, value in enumerate(node.outputs):
+        value.number = number
+    node.params = {**node.params, "parts": tuple(cut), "lengths": lengths}
+    return True
 
 
 def _join_equal(graph: Graph, loops: list[TracedNode]) -> None:

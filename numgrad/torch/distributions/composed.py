@@ -16,10 +16,16 @@ from numgrad.torch.distributions.transforms import (
 from numgrad.torch.distributions.vectors import CLASSES
 
 
-class Independent(Distribution):
-    """A distribution whose last axes of the batch are ones of an event."""
+class CompositeDistribution(Distribution):
+    """Base of what is made of a distribution ``base_dist``."""
 
     arg_constraints: ClassVar[Any] = {}
+    base_dist: Any
+    has_rsample: Any = property(lambda self: self.base_dist.has_rsample)
+
+
+class Independent(CompositeDistribution):
+    """A distribution whose last axes of the batch are ones of an event."""
 
     def __init__(
         self, base_distribution: Any, reinterpreted_batch_ndims: int,
@@ -36,7 +42,6 @@ class Independent(Distribution):
         event_shape = batch_shape[cut:] + base_distribution.event_shape
         super().__init__(batch_shape[:cut], event_shape, validate_args)
 
-    has_rsample = property(lambda self: self.base_dist.has_rsample)  # type: ignore[assignment]
     has_enumerate_support = property(  # type: ignore[assignment]
         lambda self: not self.reinterpreted_batch_ndims and self.base_dist.has_enumerate_support
     )
@@ -84,10 +89,8 @@ class Independent(Distribution):
         return f"Independent({self.base_dist}, {self.reinterpreted_batch_ndims})"
 
 
-class TransformedDistribution(Distribution):
+class TransformedDistribution(CompositeDistribution):
     """The distribution of what transforms make of numbers of another one."""
-
-    arg_constraints: ClassVar[Any] = {}
 
     def __init__(
         self, base_distribution: Any, transforms: Any, validate_args: bool | None = None
@@ -97,7 +100,8 @@ class TransformedDistribution(Distribution):
             raise NumgradValueError(
                 f"transforms must be a Transform or list, but was {transforms!r}"
             )
-        self.transforms, whole = given, ComposeTransform(given)
+        self.transforms, self._whole = given, ComposeTransform(given)
+        whole = self._whole
         base = base_distribution
         shape = base.batch_shape + base.event_shape
         if len(shape) < whole.domain.event_dim:
@@ -110,14 +114,12 @@ class TransformedDistribution(Distribution):
         if expanded != shape:
             base = base.expand(expanded[: len(expanded) - len(base.event_shape)])
         more = whole.domain.event_dim - len(base.event_shape)
-        self.base_dist: Any = Independent(base, more) if more > 0 else base
+        self.base_dist = Independent(base, more) if more > 0 else base
         dim = max(len(base.event_shape), whole.domain.event_dim) + (
             whole.codomain.event_dim - whole.domain.event_dim
         )
         cut = len(forward) - dim
         super().__init__(forward[:cut], forward[cut:], validate_args)
-
-    has_rsample = property(lambda self: self.base_dist.has_rsample)  # type: ignore[assignment]
 
     @constraints.dependent_property
     def support(self) -> Any:
@@ -130,26 +132,21 @@ class TransformedDistribution(Distribution):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         """The same in a batch of another shape."""
-        new, whole = self._renewed(batch_shape, _instance), ComposeTransform(self.transforms)
-        shape = whole.inverse_shape(torch.Size(batch_shape) + self._event_shape)
+        new = self._renewed(batch_shape, _instance)
+        shape = self._whole.inverse_shape(torch.Size(batch_shape) + self._event_shape)
         own = len(self.base_dist.event_shape)
         new.base_dist = self.base_dist.expand(shape[: len(shape) - own])
-        new.transforms = self.transforms
+        new.transforms, new._whole = self.transforms, self._whole
         return new
-
-    def _moved(self, x: Any) -> Any:
-        for transform in self.transforms:
-            x = transform(x)
-        return x
 
     def sample(self, sample_shape: Any = ()) -> Any:
         """Draw numbers without gradients."""
         with torch.no_grad():
-            return self._moved(self.base_dist.sample(sample_shape))
+            return self._whole(self.base_dist.sample(sample_shape))
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         """Draw numbers with gradients in the parameters."""
-        return self._moved(self.base_dist.rsample(sample_shape))
+        return self._whole(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value: Any) -> Any:
         """Logarithm of the density: that of the base less that of the derivatives."""
@@ -166,22 +163,18 @@ class TransformedDistribution(Distribution):
 
     def _directed(self, value: Any) -> Any:
         """A probability, or its complement where the transforms fall."""
-        sign: Any = 1
-        for transform in self.transforms:
-            sign = sign * transform.sign
+        sign = self._whole.sign
         return value if isinstance(sign, int) and sign == 1 else sign * (value - 0.5) + 0.5
 
     def cdf(self, value: Any) -> Any:
         """Probability of a number not above ``value``."""
         if self._validate_args:
             self._validate_sample(value)
-        for transform in reversed(self.transforms):
-            value = transform.inv(value)
-        return self._directed(self.base_dist.cdf(value))
+        return self._directed(self.base_dist.cdf(self._whole.inv(value)))
 
     def icdf(self, value: Any) -> Any:
         """The number below which there is a probability."""
-        return self._moved(self.base_dist.icdf(self._directed(value)))
+        return self._whole(self.base_dist.icdf(self._directed(value)))
 
 
 class MixtureSameFamily(Distribution):

@@ -86,21 +86,32 @@ def inner_probs(probs: Any) -> Any:
     return probs.clamp(min=eps, max=1 - eps)
 
 
+def lacking(name: str) -> Callable[..., Any]:
+    """Return a method that raises: a class has no formula for it."""
+
+    def member(self: Any, *args: Any, **kwargs: Any) -> Any:
+        raise NumgradNotImplementedError(f"{type(self).__name__}.{name}: has no formula")
+
+    member.__name__, member.__doc__ = name, f"Raise: there is no ``{name}``."
+    return member
+
+
 class Distribution:
     """A distribution, or a batch of them: ``batch_shape``, of events of a shape ``event_shape``."""
 
     has_rsample = has_enumerate_support = False
     _validate_args = True
-    rsample: Any
-    log_prob: Any
-    entropy: Any
-    cdf: Any
-    icdf: Any
-    enumerate_support: Any
-    arg_constraints: Any
-    support: Any
-    mean: Any
-    variance: Any
+    rsample: Any = lacking("rsample")
+    log_prob: Any = lacking("log_prob")
+    entropy: Any = lacking("entropy")
+    cdf: Any = lacking("cdf")
+    icdf: Any = lacking("icdf")
+    enumerate_support: Any = lacking("enumerate_support")
+    arg_constraints: Any = property(lacking("arg_constraints"))
+    support: Any = property(lacking("support"))
+    mean: Any = property(lacking("mean"))
+    mode: Any = property(lacking("mode"))
+    variance: Any = property(lacking("variance"))
 
     def __init__(
         self, batch_shape: Any = (), event_shape: Any = (), validate_args: bool | None = None
@@ -222,20 +233,6 @@ class Distribution:
         shown = [f"{k}: {v if v.numel() == 1 else v.size()}" for k, v in values.items()
                  if isinstance(v, Tensor)]  # fmt: skip
         return f"{type(self).__name__}({', '.join(shown)})"
-
-
-def _lacking(name: str) -> Callable[..., Any]:
-    def member(self: Any, *args: Any, **kwargs: Any) -> Any:
-        raise NumgradNotImplementedError(f"{type(self).__name__}.{name}: has no formula")
-
-    member.__name__, member.__doc__ = name, f"Raise: the distribution has no ``{name}``."
-    return member
-
-
-for _name in ("rsample", "log_prob", "cdf", "icdf", "entropy", "enumerate_support"):
-    setattr(Distribution, _name, _lacking(_name))
-for _name in ("mean", "mode", "variance", "support", "arg_constraints"):
-    setattr(Distribution, _name, property(_lacking(_name)))
 
 
 class ExponentialFamily(Distribution):

@@ -3,7 +3,7 @@
 Note [Rows of transforms]
 -------------------------
 ``Name(parameter, ...) sign domain codomain: forward | inverse | log of the derivative`` are classes
-of elementwise functions, expressions of ``x`` and of ``y``, its value.
+of functions, expressions of ``x`` and of ``y``, its value; those with a derivative are bijective.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from functools import partial, reduce
+from typing import Any
 
 from numgrad.errors import NumgradNotImplementedError, NumgradValueError
 from numgrad.torch.distributions import constraints
 from numgrad.torch.distributions.constraints import torch
+from numgrad.torch.distributions.distribution import lacking
 from numgrad.torch.nn.functional import pad, softplus
 
 
@@ -31,26 +33,20 @@ class Transform:
     the last argument and its value, which go back without a loss.
     """
 
-    bijective, domain, codomain = False, constraints.real, constraints.real
+    bijective: Any = False
+    domain: Any = constraints.real
+    codomain: Any = constraints.real
     _parameters: tuple[str, ...] = ()
-    _sign: Any = None
+    _call: Any = lacking("_call")
+    _inverse: Any = lacking("_inverse")
+    log_abs_det_jacobian: Any = lacking("log_abs_det_jacobian")
+    sign: Any = property(lacking("sign"))
+    inv: Any = property(lambda self: _InverseTransform(self), doc="The inverse.")
 
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
             raise NumgradValueError("cache_size must be 0 or 1")
         self._cache_size, self._cached = cache_size, (None, None)
-
-    @property
-    def sign(self) -> Any:
-        """1 where the function rises, -1 where it falls."""
-        if self._sign is None:
-            raise NumgradNotImplementedError(f"{type(self).__name__}: has no sign")
-        return self._sign
-
-    @property
-    def inv(self) -> Any:
-        """The inverse."""
-        return _InverseTransform(self)
 
     @property
     def event_dim(self) -> int:
@@ -59,7 +55,7 @@ class Transform:
             return self.domain.event_dim
         raise NumgradValueError("Please use either .domain.event_dim or .codomain.event_dim")
 
-    def with_cache(self, cache_size: int = 1) -> Self:
+    def with_cache(self, cache_size: int = 1) -> Any:
         """The same function with a cache, or without one."""
         if self._cache_size == cache_size:
             return self
@@ -67,32 +63,21 @@ class Transform:
         vars(new).update(vars(self), _cache_size=cache_size, _cached=(None, None))
         return new
 
+    def _at(self, side: int, given: Any, function: Callable[..., Any]) -> Any:
+        """The argument or value that goes with the other one, ``given``."""
+        if self._cache_size and given is self._cached[side]:
+            return self._cached[1 - side]
+        other = function(given)
+        if self._cache_size:
+            self._cached = (other, given) if side else (given, other)
+        return other
+
     def __call__(self, x: Any) -> Any:
         """The value."""
-        if self._cache_size and x is self._cached[0]:
-            return self._cached[1]
-        y = self._call(x)
-        if self._cache_size:
-            self._cached = x, y
-        return y
+        return self._at(0, x, self._call)
 
     def _inv_call(self, y: Any) -> Any:
-        if self._cache_size and y is self._cached[1]:
-            return self._cached[0]
-        x = self._inverse(y)
-        if self._cache_size:
-            self._cached = x, y
-        return x
-
-    def _call(self, x: Any) -> Any:
-        raise NumgradNotImplementedError(f"{type(self).__name__}: has no value")
-
-    def _inverse(self, y: Any) -> Any:
-        raise NumgradNotImplementedError(f"{type(self).__name__}: has no inverse")
-
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """Logarithm of the absolute determinant of the Jacobian."""
-        raise NumgradNotImplementedError(f"{type(self).__name__}: is not bijective")
+        return self._at(1, y, self._inverse)
 
     def forward_shape(self, shape: Any) -> Any:
         """Shape of the value."""
@@ -122,13 +107,14 @@ class _InverseTransform(Transform):
 
     def __init__(self, transform: Any) -> None:
         super().__init__(transform._cache_size)
-        self._inv = transform
+        self._inv, self._inv_call = transform, transform
+        self.forward_shape, self.inverse_shape = transform.inverse_shape, transform.forward_shape
 
-    domain = property(lambda self: self._inv.codomain, doc="Set of arguments.")  # type: ignore
-    codomain = property(lambda self: self._inv.domain, doc="Set of values.")  # type: ignore
-    bijective = property(lambda self: self._inv.bijective)  # type: ignore[assignment]
-    sign = property(lambda self: self._inv.sign)  # type: ignore[assignment]
-    inv = property(lambda self: self._inv)  # type: ignore[assignment]
+    domain = property(lambda self: self._inv.codomain, doc="Set of arguments.")
+    codomain = property(lambda self: self._inv.domain, doc="Set of values.")
+    bijective = property(lambda self: self._inv.bijective)
+    sign = property(lambda self: self._inv.sign)
+    inv = property(lambda self: self._inv)
 
     def with_cache(self, cache_size: int = 1) -> Any:
         """The same function with a cache, or without one."""
@@ -137,20 +123,9 @@ class _InverseTransform(Transform):
     def __call__(self, x: Any) -> Any:
         return self._inv._inv_call(x)
 
-    def _inv_call(self, y: Any) -> Any:
-        return self._inv(y)
-
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         """That of the function, with the other sign."""
         return -self._inv.log_abs_det_jacobian(y, x)
-
-    def forward_shape(self, shape: Any) -> Any:
-        """Shape of the value."""
-        return self._inv.inverse_shape(shape)
-
-    def inverse_shape(self, shape: Any) -> Any:
-        """Shape of the argument."""
-        return self._inv.forward_shape(shape)
 
 
 class ComposeTransform(Transform):
@@ -162,17 +137,8 @@ class ComposeTransform(Transform):
         super().__init__(cache_size)
         self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
 
-    @property
-    def domain(self) -> Any:  # type: ignore[override]
-        """Set of arguments, of as many axes as the parts need."""
-        return self._side(reversed(self.parts), "codomain", "domain")
-
-    @property
-    def codomain(self) -> Any:  # type: ignore[override]
-        """Set of values."""
-        return self._side(self.parts, "domain", "codomain")
-
     def _side(self, parts: Any, near: str, far: str) -> Any:
+        """The set at one end, of as many axes as the parts need."""
         dim, result = 0, constraints.real
         for part in parts:
             inner, result = getattr(part, near), getattr(part, far)
@@ -180,18 +146,16 @@ class ComposeTransform(Transform):
         extra = dim - result.event_dim
         return constraints.independent(result, extra) if extra > 0 else result
 
-    bijective = property(lambda self: all(p.bijective for p in self.parts))  # type: ignore
-    sign = property(lambda self: math.prod(p.sign for p in self.parts))  # type: ignore
+    domain = property(lambda self: self._side(self.parts[::-1], "codomain", "domain"))
+    codomain = property(lambda self: self._side(self.parts, "domain", "codomain"))
+    bijective = property(lambda self: all(p.bijective for p in self.parts))
+    sign = property(lambda self: math.prod(p.sign for p in self.parts))
 
     def _call(self, x: Any) -> Any:
-        for part in self.parts:
-            x = part(x)
-        return x
+        return reduce(lambda x, part: part(x), self.parts, x)
 
     def _inverse(self, y: Any) -> Any:
-        for part in reversed(self.parts):
-            y = part._inv_call(y)
-        return y
+        return reduce(lambda y, part: part._inv_call(y), self.parts[::-1], y)
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         """Sum of those of the parts."""
@@ -208,15 +172,11 @@ class ComposeTransform(Transform):
 
     def forward_shape(self, shape: Any) -> Any:
         """Shape of the value."""
-        for part in self.parts:
-            shape = part.forward_shape(shape)
-        return shape
+        return reduce(lambda shape, part: part.forward_shape(shape), self.parts, shape)
 
     def inverse_shape(self, shape: Any) -> Any:
         """Shape of the argument."""
-        for part in reversed(self.parts):
-            shape = part.inverse_shape(shape)
-        return shape
+        return reduce(lambda shape, part: part.inverse_shape(shape), self.parts[::-1], shape)
 
 
 class IndependentTransform(Transform):
@@ -228,14 +188,14 @@ class IndependentTransform(Transform):
         self, base_transform: Any, reinterpreted_batch_ndims: int, cache_size: int = 0
     ) -> None:
         super().__init__(cache_size)
-        self.base_transform = base_transform.with_cache(cache_size)
+        self.base_transform = base = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = n = reinterpreted_batch_ndims
-        self.domain = constraints.independent(base_transform.domain, n)
-        self.codomain = constraints.independent(base_transform.codomain, n)
-        self.bijective, self._sign = base_transform.bijective, base_transform._sign
-        self._call, self._inverse = self.base_transform, self.base_transform._inv_call
-        self.forward_shape = base_transform.forward_shape
-        self.inverse_shape = base_transform.inverse_shape
+        self.domain = constraints.independent(base.domain, n)
+        self.codomain = constraints.independent(base.codomain, n)
+        self.bijective, self._call, self._inverse = base.bijective, base, base._inv_call
+        self.forward_shape, self.inverse_shape = base.forward_shape, base.inverse_shape
+
+    sign = property(lambda self: self.base_transform.sign)
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         """Sum over these axes."""
@@ -255,6 +215,8 @@ class ReshapeTransform(Transform):
             raise NumgradValueError("in_shape, out_shape have different numbers of elements")
         self.domain = constraints.independent(constraints.real, len(self.in_shape))
         self.codomain = constraints.independent(constraints.real, len(self.out_shape))
+        self.forward_shape = partial(_replaced, self.in_shape, self.out_shape)
+        self.inverse_shape = partial(_replaced, self.out_shape, self.in_shape)
 
     def _call(self, x: Any) -> Any:
         return x.reshape(self.forward_shape(x.shape))
@@ -266,16 +228,8 @@ class ReshapeTransform(Transform):
         """Zeros."""
         return torch.zeros(x.shape[: x.dim() - len(self.in_shape)], dtype=x.dtype)
 
-    def forward_shape(self, shape: Any) -> Any:
-        """Shape of the value."""
-        return _replaced(shape, self.in_shape, self.out_shape)
 
-    def inverse_shape(self, shape: Any) -> Any:
-        """Shape of the argument."""
-        return _replaced(shape, self.out_shape, self.in_shape)
-
-
-def _replaced(shape: Any, old: Any, new: Any) -> Any:
+def _replaced(old: Any, new: Any, shape: Any) -> Any:
     cut = len(shape) - len(old)
     if cut < 0 or tuple(shape[cut:]) != tuple(old):
         raise NumgradValueError(f"Shape mismatch: expected {tuple(shape)[cut:]} but got {old}")
@@ -292,6 +246,11 @@ SoftplusTransform() 1 real positive: softplus(x) | torch.log(-torch.expm1(-y)) +
 PowerTransform(exponent) exponent.sign() positive positive: x.pow(exponent)
     | y.pow(1 / exponent) | (exponent * y / x).abs().log()
 AbsTransform() None real positive: x.abs() | y | None
+SoftmaxTransform() None real_vector simplex: torch.softmax(x, -1) | y.log() | None
+LowerCholeskyTransform() None independent(real,2) lower_cholesky: _on_diagonal(torch.exp, x)
+    | _on_diagonal(torch.log, y) | None
+PositiveDefiniteTransform() None independent(real,2) positive_definite: _square(_on_diagonal(
+    torch.exp, x)) | _on_diagonal(torch.log, torch.linalg.cholesky(y)) | None
 AffineTransform(loc, scale) torch.as_tensor(scale).sign() real real: loc + scale * x
     | (y - loc) / scale | torch.as_tensor(scale).abs().log().to(x.dtype).expand(x.shape)
 """
@@ -302,7 +261,16 @@ def _inner(p: Any) -> Any:
     return p.clamp(min=info.tiny, max=1 - info.eps)
 
 
-def _elementwise(line: str) -> type:
+def _on_diagonal(function: Any, x: Any) -> Any:
+    """A lower triangle with a function of its diagonal."""
+    return x.tril(-1) + torch.diag_embed(function(x.diagonal(dim1=-2, dim2=-1)))
+
+
+def _square(root: Any) -> Any:
+    return root @ root.mT
+
+
+def _of_row(line: str) -> type:
     """A class of a row: Note [Rows of transforms]."""
     head, rest = re.sub(r"\s+", " ", line).split(": ", 1)
     match = re.fullmatch(r"(\w+)\((.*?)\) (\S+) (\S+) (\S+)", head)
@@ -346,22 +314,10 @@ def _broadcast(self: Any, shape: Any) -> Any:
 
 
 for _line in re.split(r"\n(?=\w)", TABLE.strip()):
-    _class = _elementwise(_line)
+    _class = _of_row(_line)
     globals()[_class.__name__] = _class
 _table: Any = globals()
 identity_transform = ComposeTransform([])
-
-
-class SoftmaxTransform(Transform):
-    """Vectors to points of the simplex by ``softmax``; logarithms go back."""
-
-    domain, codomain = constraints.real_vector, constraints.simplex
-
-    def _call(self, x: Any) -> Any:
-        return torch.softmax(x, -1)
-
-    def _inverse(self, y: Any) -> Any:
-        return y.log()
 
 
 class StickBreakingTransform(Transform):
@@ -392,31 +348,6 @@ class StickBreakingTransform(Transform):
     def inverse_shape(self, shape: Any) -> Any:
         """Shape of the argument."""
         return torch.Size((*shape[:-1], shape[-1] - 1))
-
-
-class LowerCholeskyTransform(Transform):
-    """Square matrices to lower triangular ones with a positive diagonal."""
-
-    domain, codomain = constraints.independent(constraints.real, 2), constraints.lower_cholesky
-
-    def _call(self, x: Any) -> Any:
-        return x.tril(-1) + torch.diag_embed(x.diagonal(dim1=-2, dim2=-1).exp())
-
-    def _inverse(self, y: Any) -> Any:
-        return y.tril(-1) + torch.diag_embed(y.diagonal(dim1=-2, dim2=-1).log())
-
-
-class PositiveDefiniteTransform(LowerCholeskyTransform):
-    """Square matrices to positive definite ones."""
-
-    codomain = constraints.positive_definite
-
-    def _call(self, x: Any) -> Any:
-        root = super()._call(x)
-        return root @ root.mT
-
-    def _inverse(self, y: Any) -> Any:
-        return super()._inverse(torch.linalg.cholesky(y))
 
 
 class ConstraintRegistry:
@@ -470,8 +401,8 @@ for _registry in (biject_to, transform_to):
         _registry.register(_set[_name], _onto_half_line)
     for _name in ("interval", "half_open_interval"):
         _registry.register(_set[_name], _onto_interval)
-    _simplex = StickBreakingTransform if _registry is biject_to else SoftmaxTransform
+    _simplex = StickBreakingTransform if _registry is biject_to else _table["SoftmaxTransform"]
     _registry.register(_set["simplex"], lambda c, made=_simplex: made())
-    _registry.register(_set["lower_cholesky"], lambda c: LowerCholeskyTransform())
+    _registry.register(_set["lower_cholesky"], lambda c: _table["LowerCholeskyTransform"]())
     for _name in ("positive_definite", "positive_semidefinite"):
-        _registry.register(_set[_name], lambda c: PositiveDefiniteTransform())
+        _registry.register(_set[_name], lambda c: _table["PositiveDefiniteTransform"]())

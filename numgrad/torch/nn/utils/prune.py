@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.torch import random
-from numgrad.torch.creation import from_numpy
-from numgrad.torch.wrapping import unwrap
+from numgrad.torch.creation import from_numpy, ones_like
+from numgrad.torch.random import rand
 
 
 class BasePruningMethod(ABC):
@@ -55,29 +54,20 @@ class BasePruningMethod(ABC):
             raise AssertionError(
                 f"importance_scores should have the same shape as parameter {name} of {module}"
             )
-        default = _ones_like(original)
-        if before:
-            ((key, old),) = before.items()
+        default = ones_like(original)
+        for old in before.values():
             default = getattr(module, f"{name}_mask").detach().clone()
             container = old if isinstance(old, PruningContainer) else PruningContainer(old)
             container.add_pruning_method(method)
             method = container
+        mask = method.compute_mask(scores.detach(), default_mask=default)  # which may raise
+        for key in before:
             del module._own_module_hooks().forward_pre[key]
-        try:
-            mask = method.compute_mask(scores.detach(), default_mask=default)
-            if not before:
-                parameter = module._parameters[name]
-                del module._parameters[name]
-                module.register_parameter(f"{name}_orig", parameter)
-            module.register_buffer(f"{name}_mask", mask)
-            setattr(module, name, method.apply_mask(module))
-            module.register_forward_pre_hook(method)
-        except Exception:
-            if not before and f"{name}_orig" in module._parameters:
-                parameter = module._parameters.pop(f"{name}_orig")
-                module.__dict__.pop(name, None)
-                module.register_parameter(name, parameter)
-            raise
+        if not before:
+            module.register_parameter(f"{name}_orig", module._parameters.pop(name))
+        module.register_buffer(f"{name}_mask", mask)
+        setattr(module, name, method.apply_mask(module))
+        module.register_forward_pre_hook(method)
         return method
 
     def prune(self, t: Any, default_mask: Any = None, importance_scores: Any = None) -> Any:
@@ -85,7 +75,7 @@ class BasePruningMethod(ABC):
         scores = t if importance_scores is None else importance_scores
         if tuple(scores.shape) != tuple(t.shape):
             raise AssertionError("importance_scores should have the same shape as tensor t")
-        mask = _ones_like(t) if default_mask is None else default_mask
+        mask = ones_like(t) if default_mask is None else default_mask
         return t * self.compute_mask(scores, default_mask=mask)
 
     def remove(self, module: Any) -> None:
@@ -151,10 +141,6 @@ class PruningContainer(BasePruningMethod):
         return new
 
 
-def _ones_like(t: Any) -> Any:
-    return from_numpy(np.ones(tuple(t.shape), t.detach().numpy().dtype))
-
-
 def _methods(module: Any, name: str) -> dict[int, BasePruningMethod]:
     hooks = module._own_module_hooks().forward_pre
     return {
@@ -162,22 +148,6 @@ def _methods(module: Any, name: str) -> dict[int, BasePruningMethod]:
         for key, hook in hooks.items()
         if isinstance(hook.function, BasePruningMethod) and hook.function._tensor_name == name
     }
-
-
-def _count(amount: Any, size: int) -> int:
-    """How many of ``size`` an amount is, a number of units or a share."""
-    if isinstance(amount, Integral):
-        if amount > size:  # pyright: ignore[reportOperatorIssue]
-            raise ValueError(f"amount={amount} should be smaller than the number of units, {size}")
-        return int(amount)
-    return round(amount * size)
-
-
-def _check(amount: Any) -> None:
-    if not isinstance(amount, int | float | np.number):
-        raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
-    if amount < 0 or (not isinstance(amount, Integral) and amount > 1):
-        raise ValueError(f"amount={amount} should be a number of units, or a share from 0 to 1")
 
 
 class Identity(BasePruningMethod):
@@ -188,83 +158,76 @@ class Identity(BasePruningMethod):
         return default_mask
 
 
-class _Unstructured(BasePruningMethod):
+class _LeastImportant(BasePruningMethod):
+    """Prune a number, or a share, of the elements or of the channels of least importance."""
+
+    dim: int | None = None
+
     def __init__(self, amount: Any) -> None:
-        _check(amount)
-        self.amount = amount
+        if not isinstance(amount, int | float | np.number):
+            raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
+        if amount < 0 or (not isinstance(amount, Integral) and amount > 1):
+            raise ValueError(f"amount={amount} should be a number of units, or a share from 0 to 1")
+        self.amount: Any = amount
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        """The mask without the elements of least importance."""
+        """The mask without what is of least importance."""
         mask = default_mask.detach().numpy().copy()
-        count = _count(self.amount, mask.size)
-        gone = np.argsort(self.importance(t), kind="stable")[:count]
-        mask.reshape(-1)[gone] = 0
+        rows, values = mask.reshape(-1), t.detach().numpy().reshape(-1)
+        if self.dim is not None:
+            if t.dim() < 2:
+                raise ValueError(f"Structured pruning needs 2 axes of a tensor, got {t.dim()}")
+            if not -t.dim() <= self.dim < t.dim():
+                raise IndexError(f"Invalid index {self.dim} for tensor of size {t.shape}")
+            rows, values = (np.moveaxis(a, self.dim, 0) for a in (mask, t.detach().numpy()))
+        count: Any = self.amount
+        if not isinstance(count, Integral):
+            count = round(count * len(rows))
+        if count > len(rows):
+            raise ValueError(
+                f"amount={self.amount} should be smaller than the number of units, {len(rows)}"
+            )
+        rows[np.argsort(self.importance(values), kind="stable")[:count]] = 0
         return from_numpy(mask)
 
-    def importance(self, t: Any) -> np.ndarray:
-        """A number for each element."""
-        raise NotImplementedError
+    def importance(self, rows: np.ndarray) -> np.ndarray:
+        """A random number for each element or channel."""
+        return rand(len(rows)).numpy()  # pyright: ignore
 
 
-class RandomUnstructured(_Unstructured):
+class RandomUnstructured(_LeastImportant):
     """Prune elements at random."""
 
-    def importance(self, t: Any) -> np.ndarray:
-        """Random numbers."""
-        return unwrap(random.rand(t.numel())).numpy()
 
-
-class L1Unstructured(_Unstructured):
+class L1Unstructured(_LeastImportant):
     """Prune the elements of smallest absolute value."""
 
-    def importance(self, t: Any) -> np.ndarray:
+    def importance(self, rows: np.ndarray) -> np.ndarray:
         """Absolute values."""
-        return np.abs(t.detach().numpy()).ravel()
+        return np.abs(rows)
 
 
-class _Structured(BasePruningMethod):
+class RandomStructured(_LeastImportant):
+    """Prune channels at random."""
+
     PRUNING_TYPE = "structured"
 
     def __init__(self, amount: Any, dim: int = -1) -> None:
-        _check(amount)
-        self.amount, self.dim = amount, dim
-
-    def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        """The mask without the channels of least importance."""
-        if t.dim() < 2:
-            raise ValueError(f"Structured pruning needs a tensor of 2 axes at least, got {t.dim()}")
-        if not -t.dim() <= self.dim < t.dim():
-            raise IndexError(f"Invalid index {self.dim} for tensor of size {t.shape}")
-        mask = np.moveaxis(default_mask.detach().numpy().copy(), self.dim, 0)
-        count = _count(self.amount, len(mask))
-        mask[np.argsort(self.importance(t), kind="stable")[:count]] = 0
-        return from_numpy(np.ascontiguousarray(np.moveaxis(mask, 0, self.dim)))
-
-    def importance(self, t: Any) -> np.ndarray:
-        """A number for each channel."""
-        raise NotImplementedError
+        super().__init__(amount)
+        self.dim = dim
 
 
-class RandomStructured(_Structured):
-    """Prune channels at random."""
-
-    def importance(self, t: Any) -> np.ndarray:
-        """Random numbers."""
-        return unwrap(random.rand(t.shape[self.dim])).numpy()
-
-
-class LnStructured(_Structured):
+class LnStructured(RandomStructured):
     """Prune the channels of smallest norm."""
 
     def __init__(self, amount: Any, n: Any, dim: int = -1) -> None:
         super().__init__(amount, dim)
         self.n = n
 
-    def importance(self, t: Any) -> np.ndarray:
+    def importance(self, rows: np.ndarray) -> np.ndarray:
         """Norms of order ``n``."""
-        rows = np.moveaxis(t.detach().numpy(), self.dim, 0).reshape(t.shape[self.dim], -1)
         order = {"fro": 2, "nuc": None}.get(self.n, self.n)
-        return np.linalg.norm(rows, ord=order, axis=1)
+        return np.linalg.norm(rows.reshape(len(rows), -1), ord=order, axis=1)
 
 
 class CustomFromMask(BasePruningMethod):
@@ -281,15 +244,10 @@ class CustomFromMask(BasePruningMethod):
 
 
 def _applied(cls: type[BasePruningMethod]) -> Callable[..., Any]:
-    parameters = list(inspect.signature(cls).parameters)
+    parameters = [*inspect.signature(cls).parameters, "importance_scores"]
 
-    def prune(
-        module: Any, name: str, *args: Any, importance_scores: Any = None, **kwargs: Any
-    ) -> Any:
-        options = dict(zip(parameters, args, strict=False)) | kwargs
-        if importance_scores is not None:
-            options["importance_scores"] = importance_scores
-        cls.apply(module, name, **options)
+    def prune(module: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+        cls.apply(module, name, **dict(zip(parameters, args, strict=False)), **kwargs)
         return module
 
     prune.__doc__ = cls.__doc__
@@ -317,23 +275,19 @@ def global_unstructured(
             "Only 'unstructured' PRUNING_TYPE supported for the `pruning_method`. Found method "
             f"{pruning_method} of type {method.PRUNING_TYPE}"
         )
-    scores = [given.get(pair, getattr(*pair)).detach().numpy().ravel() for pair in pairs]
-    masks = [
-        getattr(m, f"{name}_mask", _ones_like(getattr(m, name))).numpy().ravel()
-        for m, name in pairs
-    ]
+    tensors = [getattr(*pair) for pair in pairs]
+    masks = [getattr(m, f"{name}_mask", ones_like(getattr(m, name))) for m, name in pairs]
+    scores = [given.get(pair, tensor) for pair, tensor in zip(pairs, tensors, strict=True)]
     container = PruningContainer()
     container._tensor_name = method._tensor_name = "temp"
     container.add_pruning_method(method)
-    final = container.compute_mask(
-        from_numpy(np.concatenate(scores)), from_numpy(np.concatenate(masks))
-    ).numpy()
-    start = 0
-    for module, name in pairs:
-        shape = tuple(getattr(module, name).shape)
-        stop = start + int(np.prod(shape))
-        custom_from_mask(module, name, mask=from_numpy(final[start:stop].reshape(shape)))
-        start = stop
+    final = container.compute_mask(*(
+        from_numpy(np.concatenate([x.detach().numpy().ravel() for x in each]))
+        for each in (scores, masks)
+    ))  # fmt: skip
+    parts = final.split([tensor.numel() for tensor in tensors])
+    for (module, name), tensor, part in zip(pairs, tensors, parts, strict=True):
+        custom_from_mask(module, name, mask=part.reshape(tensor.shape))
 
 
 def remove(module: Any, name: str) -> Any:
