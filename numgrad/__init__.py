@@ -96,7 +96,7 @@ _namespace(
         "numgrad.config": "get_num_threads set_num_threads",
         "numgrad.core.loop_kernels": "kernel",
         "numgrad.errors": "GradcheckError NumgradAssertionError NumgradAttributeError "
-        "NumgradError NumgradIndexError NumgradKeyError NumgradLinAlgError "
+        "NumgradError NumgradImportError NumgradIndexError NumgradKeyError NumgradLinAlgError "
         "NumgradNotImplementedError NumgradOverflowError NumgradRuntimeError NumgradTraceError "
         "NumgradTypeError NumgradValueError",
         "numgrad.integrate": "odeint quad solve_ivp",

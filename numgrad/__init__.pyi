@@ -55,6 +55,7 @@ from numgrad.errors import GradcheckError as GradcheckError
 from numgrad.errors import NumgradAssertionError as NumgradAssertionError
 from numgrad.errors import NumgradAttributeError as NumgradAttributeError
 from numgrad.errors import NumgradError as NumgradError
+from numgrad.errors import NumgradImportError as NumgradImportError
 from numgrad.errors import NumgradIndexError as NumgradIndexError
 from numgrad.errors import NumgradKeyError as NumgradKeyError
 from numgrad.errors import NumgradLinAlgError as NumgradLinAlgError

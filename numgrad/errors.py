@@ -101,6 +101,10 @@ class NumgradAttributeError(NumgradError, AttributeError):
     """A name that an object does not have."""
 
 
+class NumgradImportError(NumgradError, ImportError):
+    """A module that does not exist here."""
+
+
 class NumgradAssertionError(NumgradError, AssertionError):
     """Error of an object that was changed, so that what must hold of it does not."""
 

@@ -68,14 +68,47 @@ def repeated(function: Any) -> Any:
     return run
 
 
+def addressed(entry: Any) -> Any:
+    """A loop of Numba that calls the C function by its address, of which nothing is checked."""
+    kernel = entry.ctypes
+
+    @numba.njit
+    def run(x, slope, count):
+        total, value = 0.0, np.empty(1)
+        for _ in range(count):
+            kernel(x.ctypes, len(x), value.ctypes, slope.ctypes)
+            total += value[0]
+        return total
+
+    return run
+
+
+def repeated_njit(function: Any) -> Any:
+    """A loop of Numba that calls a function of an array, which makes the gradient's array."""
+
+    @numba.njit
+    def run(x, count):
+        total = 0.0
+        for _ in range(count):
+            value, slope = function(x)
+            total += value + slope[0]
+        return total
+
+    return run
+
+
 def gradients(size: int) -> dict[str, tuple[Callable[[], Any], int]]:
     x, slope = np.linspace(-1, 1, size), np.empty(size)
     fast = ng.jit(ng.value_and_grad(energy))
     fast(x)
     count = max(20, 200_000 // size)
-    native, hand = repeated(fast.native(x).njit_into), repeated(by_hand)
+    entry = fast.native(x)
+    native, hand, bare = repeated(entry.njit_into), repeated(by_hand), addressed(entry)
+    made = repeated_njit(entry.njit)
     calls: dict[str, tuple[Callable[[], Any], int]] = {
-        "from Numba": (lambda: native(x, slope, count), count),
+        "bare kernel by address": (lambda: bare(x, slope, count), count),
+        "from Numba, .njit_into": (lambda: native(x, slope, count), count),
+        "from Numba, .njit": (lambda: made(x, count), count),
         "by hand in Numba": (lambda: hand(x, slope, count), count),
         "from Python": (lambda: [fast(x) for _ in range(500)], 500),
     }

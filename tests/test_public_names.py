@@ -19,7 +19,8 @@ from numgrad.nn.activation_formulas import elu
 from numgrad.operations import lazy_operations
 
 NAMES = """
-GradcheckError NumgradAssertionError NumgradAttributeError NumgradError NumgradIndexError
+GradcheckError NumgradAssertionError NumgradAttributeError NumgradError NumgradImportError
+NumgradIndexError
 NumgradKeyError NumgradLinAlgError NumgradNotImplementedError NumgradOverflowError
 NumgradRuntimeError NumgradTraceError
 NumgradTypeError NumgradValueError RowSparseTensor Tensor abs absolute acos acosh add all allclose

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import numgrad
+from numgrad.errors import NumgradError
 
 HELP = "write a compiled function to a library, an object and a header"
 
@@ -55,17 +56,22 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     if not isinstance(function, Mapping) and not hasattr(function, "native"):
         function = numgrad.jit(function)
-    exported = numgrad.export(
-        function,
-        Path(arguments.output or name.rpartition(".")[2]),
-        *[value for key, value in given if not key],
-        cpu=arguments.cpu,
-        shapes=arguments.shapes,
-        threads=arguments.threads,
-        workspace=arguments.workspace,
-        module=arguments.module,
-        **{key: value for key, value in given if key},
-    )
+    try:
+        exported = numgrad.export(
+            function,
+            Path(arguments.output or name.rpartition(".")[2]),
+            *[value for key, value in given if not key],
+            cpu=arguments.cpu,
+            shapes=arguments.shapes,
+            threads=arguments.threads,
+            workspace=arguments.workspace,
+            module=arguments.module,
+            **{key: value for key, value in given if key},
+        )
+    except NumgradError as error:
+        text = str(error)
+        print(text if text.startswith("export: ") else f"export: {text}", file=sys.stderr)
+        return 2
     print(exported)
     return 0
 

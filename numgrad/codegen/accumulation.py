@@ -287,10 +287,10 @@ def _join_few(step):
     def join_few(part, chunks, columns):
         no_inline()
         for j in range(columns):
-            total, c = part[0, j], 1
+            c = 1
             while c < chunks:  # a ``for`` would be written in vectors
-                total, c = step(total, part[c, j]), c + 1
-            part[0, j] = total
+                part[0, j] = step(part[0, j], part[c, j])  # small integers stay such in memory
+                c += 1
 
     join_few.__qualname__ = f"join_few_{step.__name__}"
     return outlined(join_few)

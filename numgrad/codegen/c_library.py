@@ -263,7 +263,14 @@ class ExportedFunction:
             for p in ports:
                 does = "overwrites" if p.name in self.overwritten else word
                 lines.append(f"  {does} {p.path}: {p.dtype} {p.extents}")
+        fixed = [p.path for p in self.inputs if self._fixes(p)]
+        if fixed:
+            lines.append(f"  it was traced for these lengths of {', '.join(fixed)}, no others")
         return "\n".join(lines)
+
+    def _fixes(self, port: Port) -> bool:
+        """Whether lengths of an input that were to be free are numbers."""
+        return self.about["free"] and any(n.isdigit() and int(n) > 1 for n in port.shape or ())
 
     # --------------------------------------------------------------------------------------- calls
 
@@ -371,8 +378,9 @@ class ExportedFunction:
         for port, array in zip(self.inputs, arrays, strict=True):
             expected = port.shape_for(lengths)
             if array.shape != expected:
+                hint = ", for which it was traced; make one for others" * self._fixes(port)
                 raise self.value_error(
-                    f"{self.name}: {port.path} has shape {array.shape}, expected {expected}"
+                    f"{self.name}: {port.path} has shape {array.shape}, expected {expected}{hint}"
                 )
         for left, sign, right in self.about["relations"]:
             a, b = length_of(left, lengths), length_of(right, lengths)

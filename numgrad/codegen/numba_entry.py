@@ -41,6 +41,9 @@ def numba_function(
         if a.is_pointer and a.rank:
             space[f"_as_{a.name}"] = _as_argument(name, a)
             body.append(f"{a.name} = _as_{a.name}({a.name})")
+        elif a.dtype.kind in "iu":
+            space[f"_as_{a.name}"] = _as_integer(name, a)
+            body.append(f"{a.name} = _as_{a.name}({a.name})")
     for length, (number, axis) in function.about["lengths"].items():
         body.append(f"{length} = {given[number].name}.shape[{axis}]")
     for argument, port in zip(given, function.inputs, strict=True):
@@ -51,6 +54,15 @@ def numba_function(
                 f"{axis} than the example, or than other arrays')",
             ]
     own = []
+    for result in results if into else ():
+        for a in given:
+            if result.rank and a.rank and (result.dtype == a.dtype):
+                body += [
+                    f"if {result.name}.size > 0 and {result.name}.ctypes.data == "
+                    f"{a.name}.ctypes.data:",
+                    f"    raise ValueError('{name}: {result.name} is the memory of {a.name}, which "
+                    "only a donated argument of ng.jit (donate=...) may be')",
+                ]
     for argument, port in zip(results, function.outputs, strict=True):
         extents = port.shape
         if extents is None:
@@ -69,7 +81,8 @@ def numba_function(
     passed = [a.name for a in arguments if a.role != "result" or a.rank]
     body.append(f"_out = _invoke({', '.join(passed)})")
     for status, message in MESSAGES.items():
-        body += [f"if _out[0] == {status}:", f"    raise RuntimeError('{name}: {message}')"]
+        error = "ValueError" if status == 1 else "RuntimeError"  # of lengths
+        body += [f"if _out[0] == {status}:", f"    raise {error}('{name}: {message}')"]
     numbers = iter(range(1, len(results) + 1))
     texts = iter([a.name if a.rank else f"_out[{next(numbers)}]" for a in results])
     returned = []
@@ -115,6 +128,38 @@ def _as_argument(name: str, argument: CParameter) -> Any:
     return given
 
 
+def _as_integer(name: str, argument: CParameter) -> Any:
+    """A function of Numba that converts an integer, which has to fit."""
+    from numba import types
+    from numba.core.errors import TypingError
+    from numba.extending import overload
+
+    kind = getattr(types, type_name(argument.dtype))
+    message = f"{name}: {argument.name} does not fit in {argument.dtype}"
+
+    def given(number):
+        return number
+
+    @overload(given)
+    def _of_type(number):
+        if isinstance(number, types.Boolean):
+            return lambda number: kind(number)
+        if not isinstance(number, types.Integer):
+            raise TypingError(f"{name}: {argument.name} is {number}, expected {kind}")
+        if number == kind:
+            return lambda number: number
+
+        def converted(number):
+            result = kind(number)
+            if result != number:
+                raise ValueError(message)
+            return result
+
+        return converted
+
+    return given
+
+
 def _invocation(name: str, address: int, arguments: Sequence[CParameter]) -> Any:
     """An intrinsic of Numba: the status of a call, and the numbers that it writes."""
     from llvmlite import ir
@@ -142,9 +187,7 @@ def _invocation(name: str, address: int, arguments: Sequence[CParameter]) -> Any
         kind = getattr(types, type_name(argument.dtype))
         ranks = {types.Boolean: 0, types.Integer: 1, types.Float: 2, types.Complex: 3}
         rank = next((r for t, r in ranks.items() if isinstance(given, t)), 4)
-        most = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}[argument.dtype.kind]
-        wider = rank == most == 1 and given.bitwidth > 8 * argument.dtype.itemsize
-        if rank > most or wider:
+        if rank > {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}[argument.dtype.kind]:
             raise TypingError(f"{name}: {argument.name} is {given}, expected {kind}")
 
     def ir_type(argument: CParameter) -> Any:

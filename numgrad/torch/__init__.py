@@ -28,13 +28,14 @@ Note [Room of the face]
 """
 
 from importlib import import_module as _import_module
-from typing import Any as _Any
 
 import numgrad as _ng
 from numgrad.core.namespaces import namespace as _namespace
-from numgrad.errors import NumgradAttributeError as _NumgradAttributeError
 from numgrad.torch import calls as _calls, members as _members
 from numgrad.torch.dtypes import ALIASES as _ALIASES, DTYPES as _DTYPES
+from numgrad.torch.foreach import FUNCTIONS as _FOREACH
+from numgrad.torch.missing import refuse as _refuse
+from numgrad.torch.settings import install as _install_settings
 
 for _name in (
     "table_elementwise",
@@ -69,14 +70,20 @@ _HOMES = {
     "numgrad.autograd.modes": "enable_grad inference_mode is_grad_enabled "
     "is_inference_mode_enabled no_grad set_grad_enabled",
     "numgrad.config": "get_num_threads set_num_threads",
+    "numgrad.torch.settings": "are_deterministic_algorithms_enabled get_default_device "
+    "get_float32_matmul_precision is_deterministic_algorithms_warn_only_enabled "
+    "set_default_device set_default_tensor_type set_float32_matmul_precision typename "
+    "use_deterministic_algorithms",
+    "numgrad.autograd.anomaly": "set_anomaly_enabled=set_detect_anomaly",
     "math": "e inf nan pi",
 }
 _namespace(
     globals(),
     _HOMES,
     late={
-        "numgrad.torch": "__future__ autograd cuda distributions fft func linalg masked "
-        "multiprocessing nn optim random serialization signal special utils",
+        "numgrad.torch": "__future__ amp autograd distributed distributions fft func linalg masked "
+        "multiprocessing nn optim profiler random serialization signal special testing utils",
+        "numgrad.torch.amp": "GradScaler autocast",
         "numgrad.torch.autograd.variable": "is_inference",
         "numgrad.torch.compilation": "compile",
         "numgrad.torch.func": "vmap",
@@ -89,18 +96,8 @@ for _d in _members.TENSOR_CLASSES:
 for _name in ("detach", "detach_", "fill_", "resize_as_", "resize_", "zero_"):
     globals()[_name] = vars(_members.Tensor)[_name]
 newaxis = None
+globals().update(_FOREACH)
 __version__ = f"2.13.0+numgrad{_ng.__version__}"
-_load = globals()["__getattr__"]
-
-
-def __getattr__(name: str) -> _Any:
-    if name in __all__ or name[:2] == "__":
-        return _load(name)
-    from numgrad.torch.missing import said
-
-    raise _NumgradAttributeError(
-        f"module 'torch' has no attribute {name!r}: {said(name)}", name=name
-    )
-
-
 __all__ = sorted({*globals()["__all__"], *_calls.FUNCTIONS, *_DTYPES, *_ALIASES})
+__getattr__ = _refuse(globals(), globals()["__getattr__"])
+_install_settings()

@@ -6,6 +6,7 @@ from math import e as e
 from math import inf as inf
 from math import nan as nan
 from math import pi as pi
+from numgrad.autograd.anomaly import set_detect_anomaly as _set_detect_anomaly
 from numgrad.autograd.modes import enable_grad as enable_grad
 from numgrad.autograd.modes import inference_mode as inference_mode
 from numgrad.autograd.modes import is_grad_enabled as is_grad_enabled
@@ -15,8 +16,9 @@ from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
 from numgrad.config import get_num_threads as get_num_threads
 from numgrad.config import set_num_threads as set_num_threads
 from numgrad.torch import __future__ as __future__
+from numgrad.torch import amp as amp
 from numgrad.torch import autograd as autograd
-from numgrad.torch import cuda as cuda
+from numgrad.torch import distributed as distributed
 from numgrad.torch import distributions as distributions
 from numgrad.torch import fft as fft
 from numgrad.torch import func as func
@@ -25,11 +27,15 @@ from numgrad.torch import masked as masked
 from numgrad.torch import multiprocessing as multiprocessing
 from numgrad.torch import nn as nn
 from numgrad.torch import optim as optim
+from numgrad.torch import profiler as profiler
 from numgrad.torch import random as random
 from numgrad.torch import serialization as serialization
 from numgrad.torch import signal as signal
 from numgrad.torch import special as special
+from numgrad.torch import testing as testing
 from numgrad.torch import utils as utils
+from numgrad.torch.amp import autocast as autocast
+from numgrad.torch.amp import GradScaler as GradScaler
 from numgrad.torch.autograd.variable import is_inference as is_inference
 from numgrad.torch.compilation import compile as compile
 from numgrad.torch.creation import arange as arange
@@ -106,6 +112,15 @@ from numgrad.torch.random import seed as seed
 from numgrad.torch.random import set_rng_state as set_rng_state
 from numgrad.torch.serialization import load as load
 from numgrad.torch.serialization import save as save
+from numgrad.torch.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
+from numgrad.torch.settings import get_default_device as get_default_device
+from numgrad.torch.settings import get_float32_matmul_precision as get_float32_matmul_precision
+from numgrad.torch.settings import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
+from numgrad.torch.settings import set_default_device as set_default_device
+from numgrad.torch.settings import set_default_tensor_type as set_default_tensor_type
+from numgrad.torch.settings import set_float32_matmul_precision as set_float32_matmul_precision
+from numgrad.torch.settings import typename as typename
+from numgrad.torch.settings import use_deterministic_algorithms as use_deterministic_algorithms
 from numgrad.torch.signal import bartlett_window as bartlett_window
 from numgrad.torch.signal import blackman_window as blackman_window
 from numgrad.torch.signal import hamming_window as hamming_window
@@ -113,6 +128,8 @@ from numgrad.torch.signal import hann_window as hann_window
 from numgrad.torch.signal import kaiser_window as kaiser_window
 from numgrad.torch.wrapping import Tensor as Tensor
 range = _range_
+
+set_anomaly_enabled = _set_detect_anomaly
 
 from typing import Any
 

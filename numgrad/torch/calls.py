@@ -42,6 +42,7 @@ from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueEr
 from numgrad.tensors.inplace import as_before, inplace as write_operation
 from numgrad.tensors.recorder import CallRecorder, MachineEntry, takes
 from numgrad.torch import dtypes
+from numgrad.torch.missing import refuse
 from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap
 
 _SPELLINGS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
@@ -506,6 +507,8 @@ _UNARY = {"neg": "neg", "abs": "abs", "bitwise_not": "invert", "positive": "pos"
 def publish(space: str, public: dict[str, Any], rows: dict[str, TableRow]) -> None:
     """Put the functions of rows into a module, and those of the topmost one on ``Tensor``."""
     made: dict[int, Any] = {}
+    if space:
+        public["__getattr__"] = refuse(public)
     for name, row in rows.items():
         function = made.get(id(row))
         if function is None:

@@ -9,6 +9,7 @@ from numgrad import func as base
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError
 from numgrad.torch.autograd.functional import transform
+from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.nn.module import Module, functional_call, stack_module_state
 from numgrad.torch.wrapping import face_function, unwrap, user_function, wrap
 
@@ -129,3 +130,6 @@ def replace_all_batch_norm_modules_(root: Module) -> Module:
             for name in ("running_mean", "running_var", "num_batches_tracked"):
                 setattr(module, name, None)
     return root
+
+
+__getattr__ = _refuse(globals())

@@ -1,10 +1,12 @@
-"""Paths of PyTorch's modules that are one module here: ``torch.nn.modules.loss``."""
+"""Paths of PyTorch's modules that are one module here: ``torch.nn.modules.loss``, or a table."""
 
 from __future__ import annotations
 
 import sys
 from types import ModuleType
 from typing import Any
+
+from numgrad.torch.missing import refuse
 
 
 class _Path(ModuleType):
@@ -21,6 +23,18 @@ class _Path(ModuleType):
 
     def __dir__(self) -> list[str]:
         return [*dir(self._home)]
+
+
+def module_of(path: str, doc: str, members: dict[str, Any]) -> None:
+    """Make a module below ``numgrad.torch`` of what it has; without a path, add that to it."""
+    name = f"numgrad.torch.{path}".rstrip(".")
+    module = sys.modules.get(name) or ModuleType(name, doc)
+    module.__dict__.update(members)
+    if path:
+        module.__dict__["__getattr__"] = refuse(module.__dict__)
+        sys.modules[name] = module
+        parent, _, last = name.rpartition(".")
+        setattr(sys.modules[parent], last, module)
 
 
 def alias(home: str, text: str) -> None:

@@ -18,6 +18,7 @@ from numgrad.errors import NumgradRuntimeError
 from numgrad.random.generator import at_once
 from numgrad.torch import dtypes
 from numgrad.torch.creation import finished, like, maker, of_shape, sizes
+from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.wrapping import Tensor, wrapped
 
 
@@ -279,3 +280,6 @@ METHODS: dict[str, Callable[..., Tensor]] = {
     )
 }  # fmt: skip
 """Methods of Tensors that fill them."""
+
+
+__getattr__ = _refuse(globals())

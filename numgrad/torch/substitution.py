@@ -9,6 +9,7 @@ state are the same by whichever name they are reached.
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,9 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from numgrad.distributed.launcher import announced, world
+from numgrad.errors import NumgradImportError
+
 
 class _Finder(MetaPathFinder, Loader):
     """Finds modules of ``torch`` in ``numgrad.torch``."""
@@ -28,9 +32,7 @@ class _Finder(MetaPathFinder, Loader):
             return None
         try:
             module = import_module(f"numgrad.{fullname}")
-        except ModuleNotFoundError as error:
-            if error.name is None or not error.name.startswith("numgrad.torch"):
-                raise
+        except NumgradImportError:  # other finders, the last of which says the same
             return None
         return ModuleSpec(fullname, self, is_package=hasattr(module, "__path__"))
 
@@ -78,8 +80,20 @@ def substituted() -> Iterator[None]:
         sys.modules.update(before)
 
 
+def _announce_rank() -> None:
+    """Set the variables of ``torchrun`` in a rank of ``python -m numgrad launch``."""
+    if announced()[1] > 1:
+        comm: Any = world()
+        local = os.environ.get("MPI_LOCALRANKID", str(comm.rank))
+        size, rank = str(comm.size), str(comm.rank)
+        os.environ.update(RANK=rank, WORLD_SIZE=size, LOCAL_RANK=local, LOCAL_WORLD_SIZE=size)
+        os.environ.setdefault("MASTER_ADDR", "localhost")
+        os.environ.setdefault("MASTER_PORT", "29500")
+
+
 def run_script(path: str, arguments: Sequence[str]) -> None:
     """Run a script as ``python path arguments`` does, with ``numgrad.torch`` as ``torch``."""
+    _announce_rank()
     before = sys.argv
     sys.argv = [path, *arguments]
     try:

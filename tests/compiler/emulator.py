@@ -78,7 +78,8 @@ def emulating(
     Small ones show with small arrays what otherwise takes large ones.
     """
     sizes = {"TASK": task, "LANES": lanes, "SHORT": short, "MOST_UNROLLED": unrolled}
-    sizes |= {"PIECE": piece, "SHORTEST": shortest, "LEAST": least}
+    sizes |= {"PIECE": piece, "SHORTEST": shortest, "FEWEST_ELEMENTS": shortest**4}
+    sizes["LEAST"] = least
     changes = [(_module(name), "compile_graph", emulated) for name in COMPILING]
     changes.append((_module("loops.loop_program").LoopProgram, "entry", _loop_entry))
     for name in CUTTING:

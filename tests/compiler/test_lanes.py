@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
+from numgrad.codegen.nests import loop_tree
 from tests.compiler.emulator import emulating
 
 
@@ -175,7 +176,7 @@ def test_short_rows_of_elements_read_once_are_no_lanes(length):
 
 @pytest.mark.parametrize("rows", [3, 4, 9, 30])
 def test_rows_that_are_added_to_the_same_sums_several_at_a_time(rows):
-    """In their order, so with the bits that one row after the other gives."""
+    """In their order, so with the bits that one row after the other gives; products by eights."""
     rng = np.random.default_rng(rows)
     x, w = rng.normal(size=(rows, 28)), rng.normal(size=28)
 
@@ -189,6 +190,8 @@ def test_rows_that_are_added_to_the_same_sums_several_at_a_time(rows):
         fast, in_blocks = ng.jit(plain), ng.jit(weighted)
         total, largest = fast(x)
         np.testing.assert_allclose(in_blocks(x, w), weighted(x, w), rtol=1e-12)
+        product = ng.jit(lambda z, x: z @ x)
+        np.testing.assert_allclose(product(x[:, 0], x), x[:, 0] @ x, rtol=1e-12)
     assert re.search(r"for k\d+ in range", fast.source)
     assert rows < 24 or "for row in range" in in_blocks.source
     expected = np.zeros(28)
@@ -196,6 +199,21 @@ def test_rows_that_are_added_to_the_same_sums_several_at_a_time(rows):
         expected = expected + row * 3.0
     np.testing.assert_array_equal(total, expected)
     np.testing.assert_array_equal(largest, np.max(x, axis=0))
+
+
+def test_products_share_the_loop_over_their_longest_axis(monkeypatch):
+    """Columns among the other axes do not turn it inside: all of a mixture in one loop of lanes."""
+    monkeypatch.setattr(loop_tree, "DEEP", 4)
+    given, differentiated = arguments(24, 5), ng.value_and_grad(mixture(5), (1, 2))
+    with emulating():
+        fast = ng.jit(differentiated)
+        value, grads = fast(*given)
+    expected, truths = differentiated(*given)
+    np.testing.assert_allclose(value, expected, rtol=1e-12)
+    for gradient, truth in zip(grads, truths, strict=True):
+        np.testing.assert_allclose(gradient, truth, rtol=1e-10)
+    nests = [nest for nest in fast.source.split("@outlined")[1:] if "add_product(" in nest]
+    assert all("for base in range" in nest for nest in nests)
 
 
 def posed(turns: Any, points: Any, seen: Any) -> Any:

@@ -229,7 +229,7 @@ def install(library: Any, folder: Path, given: dict[str, dict[str, Any]]) -> Non
         sys.meta_path.insert(0, _Only(finder))
     else:
         importlib.import_module("numgrad.torch.substitution").install()
-        sys.meta_path.append(finder)
+        sys.meta_path.insert(1, finder)
         # not PyTorch's own package of that name
         sys.modules["functorch"] = finder.create_module(ModuleSpec("functorch", finder))
 

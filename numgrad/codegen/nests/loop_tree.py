@@ -20,8 +20,9 @@ rows, outermost: each iteration of it would walk down a column, which takes 20 t
 walking along rows with the partial results of all columns in memory. So there the loop over rows is
 opened first, with what is ready for it, and runs again for what waits, apart from what has a number
 for each column only (loop distribution; Allen and Kennedy, "Optimizing compilers for modern
-architectures", 2001, section 5.3). Nor does a statement join others in a loop across its own memory
-if it has no other loop with them: what it reads of theirs is then a number for each column.
+architectures", 2001, section 5.3), unless lanes of products go along the rows, in blocks. Nor does
+a statement join others in a loop across its own memory if it has no other loop with them: what it
+reads of theirs is then a number for each column.
 """
 
 from __future__ import annotations
@@ -280,7 +281,8 @@ def _by_rows(
     inside: bool,
 ) -> tuple[int, list[int]]:
     """The loop to open, and its statements, in place of one across memory: Note [Columns]."""
-    if loops.hint(along) < WIDE:
+    lanes = not inside and any(reads.along[k] == along for k in joined)
+    if loops.hint(along) < WIDE or lanes:
         return along, joined
     deep = INNER if inside else DEEP
     stride = max(reads.strides[k].get(along, 0) for k in joined)

@@ -14,7 +14,8 @@ A loop right around a loop over lanes does several iterations in each of them: w
 read once, and partial sums stay in registers in between. So does a loop over rows right around one
 that adds each of them to the same sums, which are then read and written once for several rows
 (unroll and jam; Allen and Kennedy, "Optimizing compilers for modern architectures", 2001, section
-8.4), in the order that they have row by row.
+8.4). Sums keep the order that they have row by row; those of products start anew for these rows, so
+that multiplying does not wait for what was just stored.
 """
 
 from __future__ import annotations
@@ -39,9 +40,11 @@ MOST_TOTALS = 4
 """The same of loops that add up over lanes: each total takes registers."""
 NARROW = 16
 """Elements of a row of a tile from which on scans are written in vectors."""
-TOGETHER, SHORTEST = 4, 16
-"""Rows that are added to sums at a time; how many and how long they are at least, and of how many
-elements the fourth power: compiling the loop takes 8 ms longer."""
+TOGETHER, COMPARED = 8, 4
+"""Rows that are added to sums at a time, and those of which extremes are taken."""
+SHORTEST, FEWEST_ELEMENTS = 4, 8192
+"""How many such rows there are and how long they are at least, and how many elements they have:
+compiling the loop takes 10 ms longer."""
 MEMORY_NS, BLOCK_NS = 0.3, 0.05
 """Cost of an element besides arithmetic: read from memory, or from a block in a cache."""
 
@@ -181,10 +184,11 @@ class NestWriter(BlockProducts):
                 before, place = dict(self.names), f"i{self.top.loop} = base + lane"
                 rest = "width"
                 if self._adds_up(self.top, item, [*path, item]):
-                    first = f"width // {TOGETHER} * {TOGETHER}"
+                    unit = _rows_together(item)
+                    first = f"width // {unit} * {unit}"
                     rest = f"{first}, width"
-                    self.put(depth, f"for row in range(0, {first}, {TOGETHER}):")
-                    copies = [[f"lane = row + {k}", place] for k in range(TOGETHER)]
+                    self.put(depth, f"for row in range(0, {first}, {unit}):")
+                    copies = [[f"lane = row + {k}", place] for k in range(unit)]
                     self._jammed(depth + 1, self.top, item, copies)
                 self.put(depth, f"for lane in range({rest}):", f"    {place}")
                 self._loop(depth + 1, item, path)
@@ -244,10 +248,10 @@ class NestWriter(BlockProducts):
                 self._hoist(depth, loop)
             inner = loop.items[0] if len(loop.items) == 1 else None
             if isinstance(inner, Loop) and self._adds_up(loop, inner, [*path, inner]):
-                u, before = loop.loop, dict(self.names)
-                rest = f"{start} + ({stop} - {start}) // {TOGETHER} * {TOGETHER}"
-                self.put(depth, f"for k{u} in range({start}, {rest}, {TOGETHER}):")
-                copies = [[f"i{u} = k{u} + {k}"] for k in range(TOGETHER)]
+                u, before, unit = loop.loop, dict(self.names), _rows_together(inner)
+                rest = f"{start} + ({stop} - {start}) // {unit} * {unit}"
+                self.put(depth, f"for k{u} in range({start}, {rest}, {unit}):")
+                copies = [[f"i{u} = k{u} + {k}"] for k in range(unit)]
                 self._jammed(depth + 1, loop, inner, copies)
                 self.names, start = before, rest
             self._open(depth, loop, start, stop)
@@ -258,7 +262,7 @@ class NestWriter(BlockProducts):
     def _adds_up(self, outer: Loop, inner: Loop, path: list[Loop]) -> bool:
         """Whether a loop adds each iteration of the one around it to the same sums in memory."""
         lengths = self.hint(outer.length), self.hint(inner.length)
-        if min(lengths) < SHORTEST or lengths[0] * lengths[1] < SHORTEST**4:
+        if min(lengths) < SHORTEST or lengths[0] * lengths[1] < FEWEST_ELEMENTS:
             return False
         if self.is_inline or inner.product or self._ranges(path)[0]:
             return False
@@ -432,6 +436,12 @@ class NestWriter(BlockProducts):
             self._accumulate(depth, s, f"acc{term.number}", value, *factor)
         else:
             self._add_to_storage(depth, s, value, *factor)
+
+
+def _rows_together(loop: Loop) -> int:
+    """How many rows a loop adds up at a time."""
+    sums = all(s.term.detail[0] == "sum" for s in loop.statements())
+    return TOGETHER if sums else COMPARED
 
 
 def _elements(items: Sequence[Item]) -> Length:

@@ -509,26 +509,33 @@ class Accumulating(SourceWriter):
         self, depth: int, s: Statement, *value: str, index: Index | None = None
     ) -> None:
         index = s.index if index is None else index
-        name = f"b{s.term.number}_{self.counter}"
-        self.counter += 1
         chained = self.unrolled in self._reduced_loops(s)
-        if chained and id(s) in self.chains:
-            name = self.chains[id(s)]
-        else:
-            self.put(depth, f"{name} = {self.read(s.term, index)}")
+        apart = chained and len(value) == 2 and not self._side_by_side(s)
+        name = self.chains.get(id(s)) if chained else None
         step = step_of(s.term.detail[0], s.term.dtype)
-        if s.term.dtype.kind == "f" and step in ("sum", "multiply") and len(value) == 1:
+        if name is None and not apart:
+            name = self._named(depth, s, self.read(s.term, index))
+        if name is None:
+            new = " * ".join(value)
+        elif s.term.dtype.kind == "f" and step in ("sum", "multiply") and len(value) == 1:
             new = f"{name} {'+' if step == 'sum' else '*'} {value[0]}"
         else:
             new = self._stepped(s.term, name, *value)
             if s.term.dtype.kind in "iu":  # which arithmetic widens
                 new = f"{type_name(s.term.dtype)}({new})"
         if chained and not self.last_copy:
-            self.chains[id(s)] = f"b{s.term.number}_{self.counter}"
-            self.counter += 1
-            self.put(depth, f"{self.chains[id(s)]} = {new}")
-        else:
-            self.store(depth, s, new, index=index)
+            self.chains[id(s)] = self._named(depth, s, new)
+            return
+        if apart:
+            new = f"{self._named(depth, s, self.read(s.term, index))} + {new}"
+        self.store(depth, s, new, index=index)
+
+    def _named(self, depth: int, s: Statement, value: str) -> str:
+        """Name a partial sum."""
+        name = f"b{s.term.number}_{self.counter}"
+        self.counter += 1
+        self.put(depth, f"{name} = {value}")
+        return name
 
     def _sum_stored(self, depth: int, s: Statement) -> None:
         """A reduction that a variable accumulated is complete."""

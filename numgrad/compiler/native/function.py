@@ -22,8 +22,9 @@ class NativeFunction(ExportedFunction):
     """A compiled function as machine code that C, Numba and SciPy call.
 
     Calling it from Python computes the same, for trying it out. Results must not overlap in memory
-    with each other or with arguments. It is reentrant, runs in the thread that calls it, and stays
-    as long as the process.
+    with each other or with arguments, which only donated ones are overwritten for. It is reentrant,
+    runs in the thread that calls it, and stays as long as the process. Ctrl-C waits until a call
+    returns, so loops that may not end need a limit of their steps.
 
     Attributes
     ----------
@@ -146,7 +147,8 @@ class NativeFunction(ExportedFunction):
         """The same, with the arrays to write results to as further arguments.
 
         They are contiguous, of the right lengths, and overlap with nothing. Returns results that
-        are numbers.
+        are numbers. A function of ``workspace=True`` takes last an array of one axis, whose memory
+        it uses, or None.
         """
         return self._for_numba(into=True)
 

@@ -160,7 +160,7 @@ class NativeProgram:
         self, specialisation: Specialisation, arrays: Sequence[Any], fixed: bool, name: str,
         threads: int = 1, workspace: bool = False,
     ) -> None:  # fmt: skip
-        self.name = identifier(name, set())
+        self.name, self.free = identifier(name, set()), not fixed
         self.layout = specialisation.layout
         program = specialisation.program
         assert isinstance(program, KernelProgram)
@@ -383,6 +383,7 @@ class NativeProgram:
         return {
             "name": self.name,
             "threads": self.module.threads,
+            "free": self.free,
             "arguments": [
                 {"name": a.name, "dtype": a.dtype.name, "role": a.role, "rank": a.rank}
                 for a in self.arguments

@@ -26,8 +26,11 @@ from numgrad.codegen.nests.kernel import for_lengths
 from numgrad.codegen.nests.polynomial import constant
 from numgrad.codegen.nests.terms import BUFFER, CONSTANT, SCALAR, SIZE, Term, count
 from numgrad.compiler.graph.graph import CALL, BodyOperation, TracedNode
+from numgrad.compiler.graph.sizes import hinted
 from numgrad.compiler.loops.loop_program import innermost
+from numgrad.compiler.lower.library_calls import MOST_PRIME
 from numgrad.compiler.lower.lowering import find_lowering
+from numgrad.compiler.lower.matrices import MOST_CALLED
 from numgrad.compiler.native.loops import LoopCall, known_lengths, single_step
 from numgrad.compiler.run.program import KernelProgram, stored_as
 from numgrad.compiler.run.steps import KernelStep
@@ -88,10 +91,26 @@ def obstacle(node: TracedNode) -> str:
         return "is a call of Python; leave it to the caller"
     if find_lowering(node) is None:
         return "has no kernel, other libraries compute it; leave it to the caller"
+    operands = [f"{v.dtype} {hinted(v.shape)}" for v in node.inputs]
+    given = [f"{k}={v!r}" for k, v in node.params.items() if isinstance(v, bool | int | str)]
+    kind = node.name.replace("_", " ").split()[0]
+    takes = next((text for words, text in _TAKEN.items() if kind in words.split()), _OTHERS)
     return (
-        "has a kernel for other dtypes, parameters or lengths only (matrices: up to 256 rows; "
-        "transforms: of lengths with small prime factors); leave it to the caller"
+        f"has no kernel for operands {', '.join(operands)}{' with ' * bool(given)}"
+        f"{', '.join(given)}: {takes}; leave it to the caller"
     )
+
+
+_OTHERS = "its kernels are for other dtypes, parameters or lengths"
+_TAKEN = {
+    "cholesky solve inv det slogdet lu triangular": (
+        f"its kernels are for real matrices of up to {MOST_CALLED} rows"
+    ),
+    "fft fourier real complex": f"its kernels are for lengths of prime factors up to {MOST_PRIME}",
+    "sort argsort searchsorted": "its kernels are for real numbers",
+    "matmul dot": "its kernels are for numbers, not for masks; astype(int) counts",
+}
+"""Words that names of operations begin with, and what kernels of these take."""
 
 
 class ProgramWriter:
@@ -218,4 +237,5 @@ class ProgramWriter:
                 return
         except Unsupported as reason:
             raise self.steps.refuse(node, f": {reason}") from reason
-        raise self.steps.refuse(innermost([node]), obstacle(node))
+        node = innermost([node])
+        raise self.steps.refuse(node, obstacle(node))

@@ -330,9 +330,8 @@ def log_series_f32(t):
 
 
 @device
-def softplus_f64(x):
-    """``log(1 + exp(x))``, accurate in both tails."""
-    z = -fabs(x)
+def log1p_exp_parts_f64(z):
+    """``(s, low, factor)``: (2 s + low) factor = log(1 + exp(z)) for z <= 0."""
     e, e_low = exp_of_minus_f64(z)
     d, d_low = fast_two_sum(D_TWO, e)
     reciprocal = D_ONE / d
@@ -340,12 +339,32 @@ def softplus_f64(x):
     s_low = reciprocal * mul_add(-s, d_low + e_low, exact_mul_add_f64(-s, d, e) + e_low)
     t = s * s
     low = mul_add(s * t, log_series_f64(t), s_low + s_low)
-    boosted = z < BOOST_BELOW
-    y = mul_add(D_TWO, s, low) * select(boosted, UNBOOST, D_ONE)
+    return s, low, select(z < BOOST_BELOW, UNBOOST, D_ONE)
+
+
+log1p_exp_parts_f32 = single(log1p_exp_parts_f64)
+
+
+@device
+def log1p_exp_f64(z):
+    """``log(1 + exp(z))`` for z <= 0."""
+    s, low, factor = log1p_exp_parts_f64(z)
+    return mul_add(D_TWO, s, low) * factor
+
+
+log1p_exp_f32 = single(log1p_exp_f64)
+
+
+@device
+def softplus_f64(x):
+    """``log(1 + exp(x))``, accurate in both tails."""
+    z = -fabs(x)
+    s, low, factor = log1p_exp_parts_f64(z)
     base = select(x > D_ZERO, x, D_ZERO)
     high, low2 = two_sum(base, D_TWO * s)
     both = high + (low2 + low)
-    return select(x > D_ZERO, select(boosted, x, both), y)
+    y = mul_add(D_TWO, s, low) * factor
+    return select(x > D_ZERO, select(z < BOOST_BELOW, x, both), y)
 
 
 softplus_f32 = single(softplus_f64)

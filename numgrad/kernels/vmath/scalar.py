@@ -14,7 +14,7 @@ import numpy as np
 
 from numgrad.codegen.device import device
 from numgrad.codegen.intrinsics import copysign, fabs, floor, select
-from numgrad.kernels.vmath.exponential import exp2_f64, exp_f64
+from numgrad.kernels.vmath.exponential import exp2_f64, log1p_exp_f64
 from numgrad.kernels.vmath.logarithm import log1p_f64
 from numgrad.kernels.vmath.precision import single
 
@@ -95,7 +95,7 @@ def logaddexp_f64(x, y):
     high, low = select(x > y, x, y), select(x > y, y, x)
     # equal infinities: their difference would be NaN
     gap = select(high == low, D_ZERO, low - high)
-    return select(x + y != x + y, select(high == -low, high, x + y), high + log1p_f64(exp_f64(gap)))
+    return select(x + y != x + y, select(high == -low, high, x + y), high + log1p_exp_f64(gap))
 
 
 logaddexp_f32 = single(logaddexp_f64)

@@ -1,6 +1,8 @@
 """Gradients of what was recorded: ``torch.autograd``."""
 
 from numgrad.core.namespaces import namespace as _namespace
+from numgrad.torch import profiler as _profiler
+from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.paths import alias as _alias
 
 _namespace(
@@ -13,7 +15,8 @@ _namespace(
         "numgrad.torch.autograd.numerical": "gradcheck gradgradcheck",
         "numgrad.torch.autograd.variable": "Variable backward grad",
     },
-    {"profiler": "torch.profiler", "set_multithreading_enabled": "torch.set_num_threads"},
 )
 _alias("numgrad.torch.autograd.numerical", "autograd.gradcheck")
+_alias(_profiler.__name__, "autograd.profiler")
 _alias(__name__, "autograd.anomaly_mode autograd.grad_mode")
+__getattr__ = _refuse(globals(), globals()["__getattr__"])

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from numgrad.autograd import functional as base
+from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.wrapping import unwrap, user_function, wrap
 
 
@@ -26,3 +27,6 @@ vhp = transform(base.vhp)
 hvp = transform(base.hvp)
 jacobian = transform(base.jacobian)
 hessian = transform(base.hessian)
+
+
+__getattr__ = _refuse(globals())

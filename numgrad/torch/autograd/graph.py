@@ -7,6 +7,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from numgrad.autograd import graph as base
+from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.wrapping import face_function, same, unwrap, user_function, wrap
 
 GradientEdge = base.GradientEdge
@@ -70,3 +71,6 @@ class saved_tensors_hooks(base.saved_tensors_hooks):
 def register_multi_grad_hook(tensors: Any, fn: Callable[..., Any], *, mode: str = "all") -> Any:
     """Call a function when the gradients of several Tensors are computed."""
     return base.register_multi_grad_hook(unwrap(tensors), user_function(fn), mode=mode)  # pyright: ignore
+
+
+__getattr__ = _refuse(globals())

@@ -8,7 +8,6 @@
 tensor(0.)
 """
 
-from numgrad.core.namespaces import absent as _absent
 from numgrad.torch.distributions import (  # noqa: F401 - names of this module
     composed as _composed,
     constraints,
@@ -25,6 +24,7 @@ from numgrad.torch.distributions.distribution import (  # noqa: F401
 )
 from numgrad.torch.distributions.kl import kl_divergence, register_kl  # noqa: F401
 from numgrad.torch.distributions.transforms import biject_to, transform_to  # noqa: F401
+from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.paths import alias as _alias
 
 _CLASSES = {**_line.CLASSES, **_counts.CLASSES, **_vectors.CLASSES}
@@ -38,8 +38,4 @@ _alias(f"{__name__}.distribution", "distributions.utils")
 _alias(f"{__name__}.transforms", "distributions.constraint_registry")
 _alias(__name__, " ".join(f"distributions.{n.lower()}" for n in _CLASSES))
 __all__ = sorted(n for n in globals() if n[0] != "_")  # pyright: ignore
-__getattr__ = _absent(
-    __name__,
-    __all__,
-    {"*": "there is no such distribution here; ng.stats has logpdf, cdf, rvs of others"},
-)
+__getattr__ = _refuse(globals())

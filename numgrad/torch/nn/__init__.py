@@ -1,26 +1,32 @@
 """Modules, losses and their functions: ``torch.nn``."""
 
-from numgrad.core.namespaces import absent as _absent
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
+from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.nn import functional, init, layers as _layers, utils
 from numgrad.torch.nn.module import REGISTRATIONS as _REGISTRATIONS, Buffer, Module
 from numgrad.torch.paths import alias as _alias
+from numgrad.torch.settings import OF_LAYERS as _OF_LAYERS, install as _install
 from numgrad.torch.wrapping import Parameter
 
 _CLASSES = _layers.classes()
 globals().update(_CLASSES | _REGISTRATIONS)
-__all__ = sorted(["Buffer", "Module", "Parameter", "functional", "init", "utils", *_CLASSES])
-_HERE = Buffer, Module, Parameter, functional, init, utils
+_HERE = {
+    "Buffer": Buffer, "Module": Module, "Parameter": Parameter, "functional": functional,
+    "init": init, "utils": utils,
+}  # fmt: skip
+__all__ = sorted(["parallel", *_HERE, *_CLASSES])
 for _cls in _CLASSES.values():
     _cls.__module__ = __name__  # by which pickles find them
-__getattr__ = _absent(
-    __name__,
-    __all__,
-    {
-        "DataParallel": "there are no GPUs; nn.parallel.DistributedDataParallel has processes",
-        "CrossMapLRN2d": "LocalResponseNorm, which is right at the first channels too",
-        "quant*": "there are no quantized kernels",
-    },
-)
+
+
+def _load(name: str) -> _Any:  # "parallel", which few programs need
+    return _import_module(f"{__name__}.{name}")
+
+
+__getattr__ = _refuse(globals(), _load)
+_install(_OF_LAYERS)
 _alias(
     __name__,
     "nn.parameter nn.modules nn.modules.activation nn.modules.adaptive nn.modules.batchnorm "

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from numgrad.autograd.variable import Tensor as Base
-from numgrad.core.namespaces import absent as _absent
 from numgrad.nn import functional as _base
 from numgrad.torch.calls import write
+from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.nn.layers import DTYPES, REFUSALS, as_runtime_error, legacy_reduction, of_dtypes
 from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap, wrapped
 
@@ -66,15 +66,4 @@ for _name in ("adaptive_max_pool", "fractional_max_pool", "max_pool"):
         globals()[f"{_pool}_with_indices"] = partial(globals()[_pool], return_indices=True)
         __all__.append(f"{_pool}_with_indices")
 
-__getattr__ = _absent(
-    __name__,
-    __all__,
-    {
-        "multi_head_attention_forward": "nn.MultiheadAttention",
-        "linear_cross_entropy": "linear and cross_entropy",
-        "grouped_mm": "matmul of stacks",
-        "scaled_*": "there are no kernels of such dtypes; use matmul",
-        "conv_tbc": "conv1d, whose first axis is that of examples",
-        "native_channel_shuffle": "channel_shuffle",
-    },
-)
+__getattr__ = _refuse(globals())

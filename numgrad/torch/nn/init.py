@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any
 
 from numgrad.nn import init as _base
+from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.wrapping import unwrap
 
 calculate_gain = _base.calculate_gain
@@ -41,3 +42,6 @@ for _name in dir(_base):
         globals()[_name] = _of_init(getattr(_base, _name))
         globals()[_name[:-1]] = _deprecated(_name[:-1], globals()[_name])
         __all__ += [_name, _name[:-1]]
+
+
+__getattr__ = _refuse(globals())

@@ -357,3 +357,65 @@ def test_declarations_are_c(compiler: list[str], tmp_path: Any) -> None:
 def test_arguments_have_the_names_of_the_function_that_is_differentiated():
     fast = ng.jit(ng.value_and_grad(lambda weights, *, rate: np.sum(weights**2) * rate))
     assert [a.name for a in fast.native(np.ones(3), rate=2.0).inputs] == ["weights", "rate"]
+
+
+@pytest.mark.slow(cases=0)
+def test_integers_that_numba_gives_have_to_fit() -> None:
+    numba = pytest.importorskip("numba")
+    x = np.arange(3.0)
+    scaled = ng.jit(lambda k, x: k * x).native(np.int32(3), x).njit
+
+    @numba.njit
+    def run(k: Any) -> Any:
+        return scaled(k, x)
+
+    for k in (-1, np.uint8(7), True):
+        np.testing.assert_array_equal(run(k), k * x)
+    for k in (1 << 40, np.uint64(1 << 63)):
+        with pytest.raises(ValueError, match="k does not fit in int32"):
+            run(k)
+    with pytest.raises(numba.TypingError, match="k is float64, expected int32"):
+        run(2.0)
+
+
+@pytest.mark.slow(cases=0)
+def test_numba_may_not_write_over_an_argument() -> None:
+    numba = pytest.importorskip("numba")
+    native = ng.jit(lambda x: x[::-1] * 2).native(X[0]).njit_into
+    run = numba.njit(lambda x, y: native(x, y))
+    x = X[0].copy()
+    run(x[:], np.empty(3))
+    with pytest.raises(ValueError, match=r"result is the memory of x, which only a donated"):
+        run(x, x)
+    np.testing.assert_array_equal(x, X[0])
+
+
+def test_lengths_that_tracing_fixed_are_told() -> None:
+    native = ng.jit(ng.jacobian(np.sin)).native(X[0])
+    assert "it was traced for these lengths of x, no others" in repr(native)
+    with pytest.raises(ng.NumgradValueError, match=r"expected \(3,\), for which it was traced"):
+        native(np.ones(4))
+    assert "traced for" not in repr(ng.jit(np.sin).native(X[0]))
+    assert "traced for" not in repr(ng.jit(np.sin).native(X[0], shapes="fixed"))
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "seen"),
+    [
+        (np.linalg.inv, (np.eye(3) * 1j,), r"complex128 \(3, 3\): its kernels are for real"),
+        (lambda a: np.fft.fft(a), (np.ones(101),), r"float64 \(101,\) .* prime factors up to 67"),
+        (lambda m: m @ m, (np.eye(2) > 0,), r"bool \(2, 2\), bool \(2, 2\): .* not for masks"),
+        (np.sort, (1j * X[0],), r"complex128 \(3,\) .* real numbers"),
+    ],
+)
+def test_refusals_say_what_was_seen(function: Any, arguments: Any, seen: str) -> None:
+    with pytest.raises(ng.NumgradNotImplementedError, match=f"no kernel for operands {seen}"):
+        ng.jit(function).native(*arguments)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16])
+def test_products_of_small_integers(dtype: Any) -> None:
+    a = np.arange(5000).astype(dtype)
+    native = ng.jit(lambda a, b: a @ b).native(a, a)
+    assert native(a, a) == a @ a
+    assert native(a, a).dtype == dtype

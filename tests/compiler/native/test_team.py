@@ -6,7 +6,6 @@ import sys
 import threading
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 
@@ -14,6 +13,7 @@ import numgrad as ng
 from numgrad.core.tree import leaves
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="threads are those of POSIX")
+numba = pytest.importorskip("numba")
 RNG = np.random.default_rng(3)
 LONG = np.linspace(-2.0, 2.0, 300_000)
 ROWS = RNG.normal(size=(3000, 90))

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from scipy import integrate
@@ -16,6 +15,7 @@ import numgrad as ng
 from numgrad.codegen.c_library import Workspace
 from numgrad.core.tree import leaves
 
+numba = pytest.importorskip("numba")
 RNG = np.random.default_rng(11)
 X = RNG.normal(size=9)
 SQUARE = RNG.normal(size=(9, 9)) + 9 * np.eye(9)

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from numgrad.nn.utils import clip_grad, conversion
+from numgrad.nn.utils import clip_grad as _clip_grad, conversion as _conversion
+from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.nn.utils import parametrizations, parametrize, prune, rnn
+from numgrad.torch.specialization import expose
 from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap
 
 __all__ = [
@@ -18,10 +20,7 @@ __all__ = [
     "weight_norm",
 ]  # fmt: skip
 
-remove_spectral_norm = parametrizations.before_calls.remove_spectral_norm
-remove_weight_norm = parametrizations.before_calls.remove_weight_norm
-spectral_norm = parametrizations.before_calls.spectral_norm
-weight_norm = parametrizations.before_calls.weight_norm
+expose(globals(), "numgrad.nn.utils", parametrizations.before_calls)
 
 
 def _of_tensors(function: Callable[..., Any], place: int = 0) -> Callable[..., Any]:
@@ -38,14 +37,14 @@ def _of_tensors(function: Callable[..., Any], place: int = 0) -> Callable[..., A
     return called
 
 
-clip_grad_norm_ = _of_tensors(clip_grad.clip_grad_norm_)
-clip_grad_value_ = _of_tensors(clip_grad.clip_grad_value_)
-clip_grads_with_norm_ = _of_tensors(clip_grad.clip_grads_with_norm_)
-get_total_norm = _of_tensors(clip_grad.get_total_norm)
-parameters_to_vector = _of_tensors(conversion.parameters_to_vector)
-vector_to_parameters = _of_tensors(conversion.vector_to_parameters, 1)
-fuse_conv_bn_weights = _of_tensors(conversion.fuse_conv_bn_weights, -1)
-fuse_linear_bn_weights = _of_tensors(conversion.fuse_linear_bn_weights, -1)
+clip_grad_norm_ = _of_tensors(_clip_grad.clip_grad_norm_)
+clip_grad_value_ = _of_tensors(_clip_grad.clip_grad_value_)
+clip_grads_with_norm_ = _of_tensors(_clip_grad.clip_grads_with_norm_)
+get_total_norm = _of_tensors(_clip_grad.get_total_norm)
+parameters_to_vector = _of_tensors(_conversion.parameters_to_vector)
+vector_to_parameters = _of_tensors(_conversion.vector_to_parameters, 1)
+fuse_conv_bn_weights = _of_tensors(_conversion.fuse_conv_bn_weights, -1)
+fuse_linear_bn_weights = _of_tensors(_conversion.fuse_linear_bn_weights, -1)
 
 
 def _fused(layer: Any, bn: Any, fuse: Callable[..., Any], *options: Any) -> Any:
@@ -74,3 +73,6 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
 def skip_init(module_cls: type, *args: Any, **kwargs: Any) -> Any:
     """A module whose parameters may have any values."""
     return module_cls(*args, **kwargs)
+
+
+__getattr__ = _refuse(globals())

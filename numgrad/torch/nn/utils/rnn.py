@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any
 
 from numgrad.nn import packed_sequence as base
+from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.nn.layers import REFUSALS, as_runtime_error
 from numgrad.torch.wrapping import face_function as plain_function
 
@@ -34,3 +35,6 @@ pad_packed_sequence = face_function(base.pad_packed_sequence)
 pad_sequence = face_function(base.pad_sequence)
 unpack_sequence = face_function(base.unpack_sequence)
 unpad_sequence = face_function(base.unpad_sequence)
+
+
+__getattr__ = _refuse(globals())

@@ -1,0 +1,87 @@
+"""Steps of optimizers as functions of lists: ``torch.optim.sgd.sgd``, ``torch.optim.adam.adam``.
+
+The step is the twin's (Note [Optimizers and their twins] in ``base``), whose state is that of the
+lists; what it does not write in place is copied back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numgrad import optim as numgrad_optim
+from numgrad.autograd.modes import no_grad
+from numgrad.autograd.variable import set_gradient
+from numgrad.errors import NumgradNotImplementedError
+from numgrad.optim.formula import uniform_state
+from numgrad.torch.wrapping import unwrap, wrap
+
+_MOMENTS = "exp_avgs=exp_avg exp_avg_sqs=exp_avg_sq"
+TABLE = {
+    "SGD": "momentum_buffer_list=momentum_buffer",
+    "Adam": f"{_MOMENTS} max_exp_avg_sqs=max_exp_avg_sq state_steps=step",
+    "AdamW": f"{_MOMENTS} max_exp_avg_sqs=max_exp_avg_sq state_steps=step",
+    "Adagrad": "state_sums=sum state_steps=step",
+    "Adadelta": "square_avgs=square_avg acc_deltas=acc_delta state_steps=step",
+    "Adamax": "exp_avgs=exp_avg exp_infs=exp_inf state_steps=step",
+    "ASGD": "axs=ax mus=mu etas=eta state_steps=step",
+    "NAdam": f"{_MOMENTS} mu_products=mu_product state_steps=step",
+    "RAdam": f"{_MOMENTS} state_steps=step",
+    "RMSprop": "square_avgs=square_avg grad_avgs=grad_avg momentum_buffer_list=momentum_buffer "
+    "state_steps=step",
+    "Rprop": "prevs=prev step_sizes=step_size state_steps=step",
+}
+"""Classes, and the lists that their functions take = states of numgrad's."""
+_PAIRS = {"betas": ("beta1", "beta2"), "etas": ("etaminus", "etaplus"),
+          "step_sizes": ("step_size_min", "step_size_max")}  # fmt: skip
+_KINDS = {"has_sparse_grad", "has_complex", "foreach", "fused", "capturable", "differentiable"}
+"""Options that choose between ways of PyTorch's to compute the same."""
+
+
+def functional(name: str) -> Callable[..., None]:
+    """The function of a class of ``TABLE``."""
+    states = dict(entry.split("=") for entry in TABLE[name].split())
+
+    def step(params: Any, grads: Any, *lists: Any, **options: Any) -> None:
+        for option in ("grad_scale", "found_inf"):
+            if options.pop(option, None) is not None:
+                raise NumgradNotImplementedError(
+                    f"{function}: {option} is for GPUs; use torch.amp.GradScaler"
+                )
+        columns = dict(zip(states, lists, strict=False))
+        columns |= {each: options.pop(each) for each in states if each in options}
+        for pair, parts in _PAIRS.items():
+            if parts[0] in options:
+                options[pair] = tuple(options.pop(part) for part in parts)
+        options = {key: unwrap(v) for key, v in options.items() if key not in _KINDS}
+        bases = [unwrap(p) for p in params]
+        twin = getattr(numgrad_optim, name)(bases, **options)
+        before = [p.grad for p in bases]
+        for k, p in enumerate(bases):
+            held = {states[each]: unwrap(c[k]) for each, c in columns.items() if k < len(c)}
+            held = {state: value for state, value in held.items() if value is not None}
+            held |= {s: uniform_state(held[s].item()) for s in twin.formula.uniform if s in held}
+            twin.state[p].update(held)
+            set_gradient(p, unwrap(grads[k]))
+        try:
+            twin.step()
+        finally:
+            for p, gradient in zip(bases, before, strict=True):
+                set_gradient(p, gradient)
+        with no_grad():
+            _write_back(columns, states, [twin.state[p] for p in bases])
+
+    function = step.__name__ = step.__qualname__ = name.lower()
+    step.__doc__ = f"Step parameters by gradients and lists of states as ``{name}`` does, in place."
+    return step
+
+
+def _write_back(columns: Any, states: dict[str, str], new: list[Any]) -> None:
+    for each, column in columns.items():
+        for k, of_parameter in enumerate(new[: len(column)]):
+            value: Any = of_parameter.get(states[each])
+            old: Any = column[k]
+            if old is None and value is not None:
+                column[k] = wrap(value)
+            elif value is not None and unwrap(old) is not value:
+                unwrap(old).copy_(value)

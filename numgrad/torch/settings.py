@@ -1,0 +1,141 @@
+"""Devices, backends and settings that scripts ask for: ``torch.cuda``, ``torch.backends``, ...
+
+Note [Settings]
+---------------
+``TABLE`` has a module a line, with what it has: ``name=value``, which users may set to anything,
+or ``name()=value``, a function of any arguments. There is one device, and sums have the same bits
+for any number of threads, so that nothing follows from what is set. What is not in the table
+raises (Note [Names that are absent] in ``missing``), above all what would need a GPU.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, Final
+
+from numgrad import __version__
+from numgrad.errors import NumgradRuntimeError, NumgradValueError
+from numgrad.torch import dtypes
+from numgrad.torch.paths import module_of
+from numgrad.torch.wrapping import Tensor
+
+_GPU: Final = (
+    "is_available()=False is_initialized()=False device_count()=0 manual_seed()=None "
+    "manual_seed_all()=None empty_cache()=None"
+)
+TABLE: Final = f"""
+: set_num_interop_threads()=None get_num_interop_threads()=1 set_flush_denormal()=False
+  set_warn_always()=None is_warn_always_enabled()=False is_distributed()=False
+  is_vulkan_available()=False has_mkl=False has_lapack=True has_openmp=False
+cuda: {_GPU} is_bf16_supported()=False is_current_stream_capturing()=False
+  memory_allocated()=0 memory_reserved()=0 max_memory_allocated()=0 max_memory_reserved()=0
+mps: {_GPU}
+xpu: {_GPU}
+mtia: {_GPU}
+accelerator: {_GPU} current_accelerator()=None
+cpu: is_available()=True device_count()=1 current_device()='cpu' synchronize()=None
+backends: disable_global_flags()=None
+backends.cudnn: enabled=True benchmark=False deterministic=False allow_tf32=True
+  benchmark_limit=10 is_available()=False version()=None flags()=nullcontext()
+backends.cuda: is_built()=False enable_flash_sdp()=None enable_mem_efficient_sdp()=None
+  enable_math_sdp()=None enable_cudnn_sdp()=None sdp_kernel()=nullcontext()
+  flash_sdp_enabled()=False mem_efficient_sdp_enabled()=False math_sdp_enabled()=True
+backends.cuda.matmul: allow_tf32=False allow_fp16_reduced_precision_reduction=True
+backends.mps: is_available()=False is_built()=False
+backends.cpu: get_cpu_capability()='DEFAULT'
+backends.mkl: is_available()=False
+backends.mkldnn: enabled=False allow_tf32=True is_available()=False flags()=nullcontext()
+backends.openmp: is_available()=False
+backends.opt_einsum: enabled=False strategy=None is_available()=False
+backends.quantized: engine='none' supported_engines=['none']
+version: __version__='2.13.0+numgrad{__version__}' cuda=None hip=None xpu=None debug=False
+__config__: show()='numgrad_{__version__}' parallel_info()='numgrad.config'
+"""
+OF_LAYERS: Final = "nn.attention: sdpa_kernel()=nullcontext() SDPBackend=Backend"
+
+
+class Backend:
+    """Ways to compute attention, which PyTorch can be told to take."""
+
+    ERROR, MATH, FLASH_ATTENTION, EFFICIENT_ATTENTION, CUDNN_ATTENTION = -1, 0, 1, 2, 3
+
+
+def install(table: str = TABLE) -> None:
+    """Make the modules of a table: Note [Settings]."""
+    for line in table.strip().replace("\n  ", " ").split("\n"):
+        path, _, text = line.partition(": ")
+        members: dict[str, Any] = {}
+        for entry in text.split():
+            name, _, written = entry.partition("=")
+            value = _NAMES[written] if written in _NAMES else ast.literal_eval(written)
+            members[name.removesuffix("()")] = _answer(value) if name[-1] == ")" else value
+        module_of(path, f"Settings of PyTorch's: ``torch.{path}``.", members)
+
+
+_NAMES: Final = {"nullcontext()": nullcontext(), "Backend": Backend}
+
+
+def _answer(value: Any) -> Callable[..., Any]:
+    return lambda *args, **params: value
+
+
+_chosen: dict[str, Any] = {"precision": "highest", "deterministic": (False, False)}
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Remember a precision of products, which are of float32 throughout."""
+    if precision not in ("highest", "high", "medium"):
+        raise NumgradValueError(
+            f"set_float32_matmul_precision: takes 'highest', 'high' or 'medium', got {precision!r}"
+        )
+    _chosen["precision"] = precision
+
+
+def get_float32_matmul_precision() -> str:
+    """The precision of products, as was set."""
+    return _chosen["precision"]
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Remember the choice: algorithms are deterministic with any number of threads."""
+    _chosen["deterministic"] = (bool(mode), bool(warn_only))
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Whether deterministic algorithms were asked for."""
+    return _chosen["deterministic"][0]
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Whether others should only warn."""
+    return _chosen["deterministic"][1]
+
+
+def set_default_device(device: Any) -> None:
+    """Set the device of new Tensors: the CPU, or NumgradRuntimeError is raised."""
+    dtypes.device("cpu" if device is None else device)
+
+
+def get_default_device() -> dtypes.device:
+    """The device of new Tensors: the CPU."""
+    return dtypes.device("cpu")
+
+
+def set_default_tensor_type(kind: Any) -> None:
+    """Set the default dtype by a class of Tensors or its name, ``torch.DoubleTensor``."""
+    name = kind if isinstance(kind, str) else f"torch.{kind.__name__}"
+    d = {"torch.FloatTensor": dtypes.float32, "torch.DoubleTensor": dtypes.float64}.get(name)
+    if d is None:
+        raise NumgradRuntimeError(
+            f"set_default_tensor_type: takes FloatTensor or DoubleTensor, got {name}; see "
+            "torch.set_default_dtype"
+        )
+    dtypes.set_default_dtype(d)
+
+
+def typename(obj: Any) -> str:
+    """The name of a class of Tensors, or of any other object's."""
+    kind = type(obj)
+    return obj.type() if isinstance(obj, Tensor) else f"{kind.__module__}.{kind.__qualname__}"
