@@ -249,6 +249,7 @@ class TensorMembers:
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """The array whose memory it shows."""
+        force = force or not state.grad_enabled
         if self._tensor.requires_grad and not force:
             raise NumgradRuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
