@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
@@ -30,6 +29,7 @@ from numgrad.compiler.run.program import compile_graph, stored_as
 from numgrad.compiler.run.steps import Run
 from numgrad.compiler.trace.cut import extract
 from numgrad.core.elementwise import formula_emitter
+from numgrad.dataclass import dataclass
 from numgrad.errors import InterpretedLoopWarning, generated
 
 FIRST, SECONDS, MOST = 256, 0.05, 1 << 40
