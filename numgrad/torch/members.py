@@ -249,6 +249,7 @@ class TensorMembers:
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """The array whose memory it shows."""
+        force = force or not state.grad_enabled
         if self._tensor.requires_grad and not force:
             raise NumgradRuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
@@ -312,7 +313,7 @@ class TensorMembers:
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
-        if not self._tensor.ndim and spec:
+        if not self._tensor.ndim:
             return self.item().__format__(spec)
         return object.__format__(self, spec) if spec else str(self)
 
