@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from binascii import crc32
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -259,6 +259,8 @@ class ExportedFunction:
         lines = [f"native {self.name}, {self.declaration}"]
         if self.threads > 1:
             lines.append(f"  large loops run in up to {self.threads} threads")
+        if self.workspace_size is not None:
+            lines.append(f"  needs {self.workspace_size} bytes of workspace for the examples")
         for word, ports in (("takes", self.inputs), ("gives", self.outputs)):
             for p in ports:
                 does = "overwrites" if p.name in self.overwritten else word
@@ -291,14 +293,24 @@ class ExportedFunction:
         """
         if all(a.role != "workspace" for a in self.arguments):
             raise self.type_error(f"{self.name}: has no workspace; make it with workspace=True")
-        arrays = [np.array(a) for a in self.checked(self._leaves(args, kwargs), self.inputs)]
+        status, needed = self._bytes_for(self._leaves(args, kwargs))
+        if status:
+            self._failed(status, args, kwargs)
+        return Workspace(needed)
+
+    def _bytes_for(self, leaves: Sequence[Any]) -> tuple[int, int]:
+        """The status of a call with copies of these, and how much memory it had in use."""
+        arrays = [np.array(a) for a in self.checked(leaves, self.inputs)]
         lengths = self.lengths_of(arrays)
         results = [np.empty(o.shape_for(lengths), o.dtype) for o in self.outputs]
         query = Workspace(0)
         status = self.ctypes(*self._passed(arrays, lengths, results, ctypes.addressof(query)))
-        if status:
-            self._failed(status, args, kwargs)
-        return Workspace(query.needed)
+        return status, query.needed
+
+    @cached_property
+    def workspace_size(self) -> int | None:
+        """Bytes that a call with the examples needs; None without a workspace."""
+        return self.about.get("workspace")
 
     def _failed(self, status: int, args: Any, kwargs: Any) -> Any:
         raise self.run_time_error(f"{self.name}: {MESSAGES[status]}")
@@ -574,8 +586,9 @@ def loaded(
         )
     path = os.path.join(folder, name or image["file"])
     with open(path, "rb") as file:
-        checksum = crc32(file.read())
-    if checksum != about["checksum"]:
+        content = file.read()
+    is_whole = content[:4] != b"\x7fELF" or len(content) > int.from_bytes(content[40:48], "little")
+    if not is_whole or bytes.fromhex(about["build"]) not in content[:4096]:
         raise kind.value_error(
             f"load_native: {path} is not the file that its description was written with; export "
             "both again"

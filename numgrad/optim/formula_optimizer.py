@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY
 from functools import cache, partial
-from operator import is_
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from numgrad.kernels.multi_tensor import UpdateKernel, update_kernel
 from numgrad.operations.arithmetic import imag, real
 from numgrad.operations.join import stack
 from numgrad.optim.formula import Formula, Settings, as_float, uniform_state
+from numgrad.optim.group_arrays import known_arrays
 from numgrad.optim.optimizer import Optimizer, declared
 from numgrad.optim.state_dict import Layout, check_state
 from numgrad.tensors.creation import full_like, zeros_like
@@ -257,7 +257,7 @@ class _Owner:
 
     def __init__(self) -> None:
         self.version = Version()
-        self.known: dict[int, tuple[Sequence[np.ndarray], Sequence[Tensor]]] = {}
+        self.known: dict[int, tuple[list[np.ndarray], list[Tensor]]] = {}
 
 
 PARTS = {
@@ -382,13 +382,7 @@ class FormulaOptimizer(Optimizer):
         fresh: list[Tensor] = []
         try:
             for group in self.param_groups:
-                dense, grads, sparse = self._active(group)
-                for param in sparse:
-                    launches += self._prepare_rows(group, param, fresh)
-                if dense and group.get("differentiable"):
-                    launches.append(partial(self._step_recorded, group, dense))
-                elif dense:
-                    launches += self._prepare(group, dense, grads, fresh)
+                launches += self._prepare(group, fresh)
         except BaseException:
             for param in fresh:
                 self.state.pop(param, None)
@@ -448,21 +442,25 @@ class FormulaOptimizer(Optimizer):
 
     # ---------------------------------------------------------------------------------- compiled
 
-    def _prepare(
-        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], fresh: list[Tensor]
-    ) -> list[Launch]:
+    def _prepare(self, group: dict[str, Any], fresh: list[Tensor]) -> list[Launch]:
         """Launches that step the parameters of a group."""
-        settings = self.settings(group)
-        if settings.states:
-            states = list(map(self.state.__getitem__, params))
-            try:
-                arrays = [state[name]._array for name in settings.states for state in states]
-            except (KeyError, AttributeError):  # not there yet, or no Tensors
-                return self._prepare_new(settings, group, params, grads, fresh)
-            known = self._owner.known.get(id(group), ((), ()))[0]
-            if len(known) == len(arrays) and all(map(is_, known, arrays)):
-                return self._prepare_uniform(settings, group, params, grads, arrays)
-        return self._prepare_new(settings, group, params, grads, fresh)
+        known = self._owner.known.get(id(group))
+        if known is not None and not group.get("differentiable"):
+            settings, params = self.settings(group), group["params"]
+            arrays = known_arrays(params, self.state, settings.states, known[0])
+            if arrays is not None:
+                if len(arrays) != len(params) * (2 + len(settings.states)):
+                    params = [param for param in params if param._grad is not None]
+                return self._prepare_uniform(settings, group, params, arrays)
+        launches: list[Launch] = []
+        dense, grads, sparse = self._active(group)
+        for param in sparse:
+            launches += self._prepare_rows(group, param, fresh)
+        if dense and group.get("differentiable"):
+            launches.append(partial(self._step_recorded, group, dense))
+        elif dense:
+            launches += self._prepare_new(self.settings(group), group, dense, grads, fresh)
+        return launches
 
     def _prepare_new(
         self,
@@ -493,27 +491,23 @@ class FormulaOptimizer(Optimizer):
                 return launches
             if new[0]:
                 settings = settings._replace(switches=(*settings.switches, (FIRST, True)))
-        arrays: list[np.ndarray] = []
+        arrays = [p._array for p in params] + [g._array for g in grads]
         if settings.states:
             states = [self.state_of(param, group, fresh) for param in params]
-            arrays = self._own(id(group), [s[name] for name in settings.states for s in states])
-        return self._prepare_uniform(settings, group, params, grads, arrays)
+            arrays += self._own(id(group), [s[name] for name in settings.states for s in states])
+        return self._prepare_uniform(settings, group, params, arrays)
 
     def _prepare_uniform(
         self,
         settings: Settings,
         group: dict[str, Any],
         params: list[Tensor],
-        grads: list[Tensor],
-        state_arrays: list[np.ndarray],
+        arrays: list[np.ndarray],
     ) -> list[Launch]:
-        """Launches for parameters that are all treated alike; ``kept`` are their states' arrays."""
-        arrays = [p._array for p in params]
-        arrays += [g._array for g in grads]
-        arrays += state_arrays
+        """Launches for parameters that are all treated alike, with the arrays of ``prepare``."""
         maximize = bool(group.get("maximize"))
         launches = prepare(self._name, self.formula, settings, maximize, arrays, len(params))
-        foreign = self._owner.known[id(group)][1] if state_arrays else None
+        foreign = self._owner.known[id(group)][1] if settings.states else None
         launches.append(partial(self._mark, params, foreign))
         if thread_state.mutation is not None:
             states = [self.state[param][name] for name in settings.states for param in params]

@@ -97,7 +97,7 @@ class SGD(RecordableOptimizer):
             return super()._prepare_rows(group, param, fresh)
         # with a momentum rows move on when they have no gradient
         rows: Any = param._grad
-        return self._prepare(group, [param], [rows.to_dense()], fresh)
+        return self._prepare_new(self.settings(group), group, [param], [rows.to_dense()], fresh)
 
 
 @formula("eta", "mu", "step")

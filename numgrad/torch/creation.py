@@ -10,6 +10,8 @@ import numpy as np
 
 import numgrad as ng
 from numgrad.autograd.variable import Tensor as Base
+from numgrad.autograd.versions import INFERENCE
+from numgrad.core.interpreter import state
 from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradTypeError
 from numgrad.torch import dtypes
 from numgrad.torch.dtypes import as_numpy, get_default_dtype
@@ -48,7 +50,9 @@ def options(
 
 def finished(array: Any, requires_grad: bool = False) -> Tensor:
     """A new Tensor of an array."""
-    x = wrapped(array if isinstance(array, Base) else Base(array))
+    if not isinstance(array, Base):
+        array = Base(array, memory=INFERENCE if state.inference else None)
+    x = wrapped(array)
     if requires_grad:
         x._tensor.requires_grad = True  # pyright: ignore
         known(x)

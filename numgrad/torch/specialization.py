@@ -77,3 +77,12 @@ def specialize(name: str, late: Mapping[str, Any] = _NOTHING, **given: Any) -> A
     exec(compile(tree, spec.origin, "exec"), scope)
     scope.update(late)
     return module
+
+
+def expose(public: dict[str, Any], home: str, *modules: Any) -> None:
+    """Give a module the public names of one of numgrad's, from specialized modules."""
+    names = {name for name in dir(import_module(home)) if name[0] != "_"}
+    for module in modules:
+        for name in names & vars(module).keys():
+            if getattr(vars(module)[name], "__module__", None) == module.__name__:
+                public[name] = vars(module)[name]

@@ -135,6 +135,10 @@ def median(name: str, x: Any, dim: Any, keepdim: bool) -> Any:
     values, index = picked(rows, ng.asarray(index), axis, keepdim)
     if bare:
         values, index = ng.reshape(values, ()), ng.reshape(index, ())
+    if flat and rows.dtype.kind == "f":  # equal numbers share the gradient
+        middle = values.detach()
+        equal = (rows == middle) | (ng.isnan(rows) & ng.isnan(middle))
+        return ng.max(rows[equal])
     return values if flat else _PAIRS[name](values, index)
 
 
@@ -248,6 +252,10 @@ def _gradient(x: Any, spacing: Any, dim: Any, edge_order: int) -> Any:
     dims = tuple(range(x.ndim)) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     spacing = 1 if spacing is None else spacing
     steps = spacing if isinstance(spacing, list | tuple) else [spacing] * len(dims)
+    if len(steps) != len(dims):
+        raise NumgradRuntimeError(
+            f"gradient: got {len(steps)} spacings for {len(dims)} dimensions, give one for each"
+        )
     steps = [getattr(step, "_array", step) for step in steps]
     return tuple(
         ng.gradient(x, step, axis=d, edge_order=edge_order)

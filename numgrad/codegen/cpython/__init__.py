@@ -2,11 +2,12 @@
 
 Note [Machine code over objects]
 --------------------------------
-Small calls cost what Python's interpreter takes, not what their kernels take. So three things are
+Small calls cost what Python's interpreter takes, not what their kernels take. So five things are
 done by functions in machine code that read and write CPython's objects and NumPy's arrays as C
 does: a kernel's arguments are read (``kernel_entry``); a call of an operation on Tensors finds its
 plan, runs the kernel and records the node (``recorded_calls``); a backward walks over common nodes
-(``backward_walk``). A fourth reads the addresses of many arrays at once (``addresses``).
+(``backward_walk``). A fourth reads the addresses of many arrays at once (``addresses``), a fifth
+the arrays of a step of an optimizer (``group_arrays``).
 
 *Known versions.* CPython 3.11 to 3.15 with the global lock, on 64 bits, and NumPy 2: ``KNOWN`` and
 the table of offsets in ``offsets``, which each process compares with objects at hand before it uses

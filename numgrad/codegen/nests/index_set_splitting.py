@@ -20,7 +20,7 @@ computes once for each row.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Any
 
@@ -41,6 +41,7 @@ from numgrad.codegen.nests.terms import ONE
 from numgrad.codegen.nests.write import Accumulating, text, without
 from numgrad.codegen.symbols import Symbol, in_order
 from numgrad.codegen.tasks import LANES
+from numgrad.dataclass import dataclass
 
 SHORTEST = 32
 """Iterations of a range from which on it is worth a body of its own."""

@@ -21,7 +21,6 @@ that multiplying does not wait for what was just stored.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from numgrad.codegen.dtypes import numpy_name
 from numgrad.codegen.nests.block_products import BlockProducts
@@ -33,6 +32,7 @@ from numgrad.codegen.nests.statements import Statement, expensive
 from numgrad.codegen.nests.terms import FUSED, ONE, REDUCE, SCAN, SCATTER, count
 from numgrad.codegen.nests.write import preceding, text
 from numgrad.codegen.tasks import LANES
+from numgrad.dataclass import dataclass
 
 MOST_UNROLLED, OF_ANY_LENGTH = 12, 4
 """Iterations of a loop around lanes done at a time, if its length is fixed and if it may change."""

@@ -6,22 +6,9 @@ from numgrad.torch.optim import base as _base, functional as _functional, lr_sch
 from numgrad.torch.paths import alias as _alias
 
 _ALGORITHMS = [
-    "ASGD",
-    "Adadelta",
-    "Adafactor",
-    "Adagrad",
-    "Adam",
-    "AdamW",
-    "Adamax",
-    "LBFGS",
-    "Muon",
-    "NAdam",
-    "RAdam",
-    "RMSprop",
-    "Rprop",
-    "SGD",
-    "SparseAdam",
-]
+    "ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "LBFGS", "Muon",
+    "NAdam", "RAdam", "RMSprop", "Rprop", "SGD", "SparseAdam",
+]  # fmt: skip
 globals().update({name: _base.algorithm(name) for name in _ALGORITHMS})
 Optimizer = _base.Optimizer
 register_optimizer_step_pre_hook = _base.base.register_optimizer_step_pre_hook
@@ -30,11 +17,5 @@ __all__ = sorted(["Optimizer", "lr_scheduler", "swa_utils", *_ALGORITHMS])
 _alias(__name__, "optim.optimizer " + " ".join(f"optim.{name.lower()}" for name in _ALGORITHMS))
 for _name in _functional.TABLE:
     setattr(globals()[_name.lower()], _name.lower(), _functional.functional(_name))
-_HERE = (
-    lr_scheduler,
-    swa_utils,
-    required,
-    register_optimizer_step_pre_hook,
-    register_optimizer_step_post_hook,
-)
+_HERE = lr_scheduler, swa_utils, required
 __getattr__ = _refuse(globals())

@@ -11,7 +11,7 @@ from numgrad.torch.creation import from_numpy
 from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.nn import module as _modules  # whose Module averages are
 from numgrad.torch.optim import lr_scheduler as _schedulers  # which SWALR is one of
-from numgrad.torch.specialization import specialize
+from numgrad.torch.specialization import expose, specialize
 from numgrad.torch.wrapping import unwrap
 
 
@@ -20,9 +20,7 @@ def _update_many(formula: Any, tensors: Any, *numbers: Any) -> Any:
 
 
 _base = specialize("numgrad.optim.swa_utils", {"update_many": _update_many})
-SWALR, update_bn = _base.SWALR, _base.update_bn
-get_ema_avg_fn, get_ema_multi_avg_fn = _base.get_ema_avg_fn, _base.get_ema_multi_avg_fn
-get_swa_avg_fn, get_swa_multi_avg_fn = _base.get_swa_avg_fn, _base.get_swa_multi_avg_fn
+expose(globals(), "numgrad.optim.swa_utils", _base)
 
 
 class AveragedModel(_base.AveragedModel):
@@ -33,7 +31,5 @@ class AveragedModel(_base.AveragedModel):
         self.n_averaged = from_numpy(np.zeros((), np.int64))
 
 
-_HOMES = _modules.Module, _schedulers.LRScheduler
-
-
+_HOMES = _modules, _schedulers
 __getattr__ = _refuse(globals())

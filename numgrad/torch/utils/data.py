@@ -12,7 +12,7 @@ from numgrad.random.generator import generator_of
 from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.paths import alias as _alias
 from numgrad.torch.random import Generator
-from numgrad.torch.specialization import specialize
+from numgrad.torch.specialization import expose, specialize
 from numgrad.torch.wrapping import unwrap, wrap
 
 T = TypeVar("T")
@@ -40,32 +40,40 @@ def _specialized(name: str) -> Any:
 
 _dataset, _sampler = _specialized("dataset"), _specialized("sampler")
 _loader = _specialized("loader")
-ChainDataset, ConcatDataset = _dataset.ChainDataset, _dataset.ConcatDataset
-StackDataset, Subset = _dataset.StackDataset, _dataset.Subset
-TensorDataset, random_split = _dataset.TensorDataset, _dataset.random_split
-BatchSampler, RandomSampler, Sampler = (
-    _sampler.BatchSampler,
-    _sampler.RandomSampler,
-    _sampler.Sampler,
-)
-SequentialSampler = _sampler.SequentialSampler
-SubsetRandomSampler = _sampler.SubsetRandomSampler
-WeightedRandomSampler = _sampler.WeightedRandomSampler
-DistributedSampler = _sampler.DistributedSampler
+expose(globals(), "numgrad.data", _dataset, _sampler)
 _alias(
     __name__, "utils.data.dataloader utils.data.dataset utils.data.distributed utils.data.sampler"
 )
 
 
-class Dataset(_dataset.Dataset, Generic[T]):
+class Dataset(Generic[T]):
     """Base of datasets with samples by number."""
 
     def __add__(self, other: Any) -> Any:
-        return ConcatDataset([self, other])
+        return _dataset.ConcatDataset([self, other])
 
 
-class IterableDataset(_dataset.IterableDataset, Generic[T]):
+class IterableDataset(_dataset.IterableDataset, Dataset[T]):
     """Base of datasets that are gone through in their own order."""
+
+
+def _as_dataset(name: str) -> Any:
+    """A class of numgrad's, which is a dataset of this room and stands in its module, too."""
+    made = type(name, (getattr(_dataset, name), Dataset), {"__module__": __name__})
+    setattr(_dataset, name, made)
+    return made
+
+
+for _name in ("ChainDataset", "ConcatDataset", "StackDataset", "Subset", "TensorDataset"):
+    globals()[_name] = _as_dataset(_name)
+
+
+def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) -> list[Any]:
+    """Subsets of a dataset, drawn at random, whose indices are lists."""
+    subsets = _dataset.random_split(dataset, lengths, generator)
+    for subset in subsets:
+        subset.indices = subset.indices.tolist()
+    return subsets
 
 
 def _lists(value: Any) -> Any:
@@ -103,26 +111,14 @@ class DataLoader(_loader.DataLoader, Generic[T]):
     """
 
     def __init__(
-        self,
-        dataset: Any,
-        batch_size: int | None = 1,
-        shuffle: bool | None = None,
-        sampler: Any = None,
-        batch_sampler: Any = None,
-        num_workers: int = 0,
-        collate_fn: Callable[[list[Any]], Any] | None = None,
-        pin_memory: bool = False,
-        drop_last: bool = False,
-        timeout: float = 0,
-        worker_init_fn: Any = None,
-        multiprocessing_context: Any = None,
-        generator: Any = None,
-        *,
-        prefetch_factor: int | None = None,
-        persistent_workers: bool = False,
-        pin_memory_device: str = "",
-        in_order: bool = True,
-    ) -> None:
+        self, dataset: Any, batch_size: int | None = 1, shuffle: bool | None = None,
+        sampler: Any = None, batch_sampler: Any = None, num_workers: int = 0,
+        collate_fn: Callable[[list[Any]], Any] | None = None, pin_memory: bool = False,
+        drop_last: bool = False, timeout: float = 0, worker_init_fn: Any = None,
+        multiprocessing_context: Any = None, generator: Any = None, *,
+        prefetch_factor: int | None = None, persistent_workers: bool = False,
+        pin_memory_device: str = "", in_order: bool = True,
+    ) -> None:  # fmt: skip
         single = batch_size is None and batch_sampler is None
         if single:
             convert = collate_fn or default_convert

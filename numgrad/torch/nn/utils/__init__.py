@@ -9,6 +9,7 @@ from typing import Any
 from numgrad.nn.utils import clip_grad as _clip_grad, conversion as _conversion
 from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.nn.utils import parametrizations, parametrize, prune, rnn
+from numgrad.torch.specialization import expose
 from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap
 
 __all__ = [
@@ -19,10 +20,7 @@ __all__ = [
     "weight_norm",
 ]  # fmt: skip
 
-remove_spectral_norm = parametrizations.before_calls.remove_spectral_norm
-remove_weight_norm = parametrizations.before_calls.remove_weight_norm
-spectral_norm = parametrizations.before_calls.spectral_norm
-weight_norm = parametrizations.before_calls.weight_norm
+expose(globals(), "numgrad.nn.utils", parametrizations.before_calls)
 
 
 def _of_tensors(function: Callable[..., Any], place: int = 0) -> Callable[..., Any]:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from numgrad.torch.specialization import GIVEN, specialize
+from numgrad.torch.specialization import GIVEN, expose, specialize
 
 _base = specialize("numgrad.nn.utils.parametrize", asarray=lambda value: value)
-ParametrizationList, cached = _base.ParametrizationList, _base.cached
-is_parametrized = _base.is_parametrized
-register_parametrization = _base.register_parametrization
-remove_parametrizations = _base.remove_parametrizations
-type_before_parametrizations = _base.type_before_parametrizations
-GIVEN["register_parametrization"] = register_parametrization
+expose(globals(), "numgrad.nn.utils.parametrize", _base)
+GIVEN["register_parametrization"] = _base.register_parametrization

@@ -180,9 +180,8 @@ class _LeastImportant(BasePruningMethod):
             if not -t.dim() <= self.dim < t.dim():
                 raise IndexError(f"Invalid index {self.dim} for tensor of size {t.shape}")
             rows, values = (np.moveaxis(a, self.dim, 0) for a in (mask, t.detach().numpy()))
-        count: Any = self.amount
-        if not isinstance(count, Integral):
-            count = round(count * len(rows))
+        whole = isinstance(self.amount, Integral)
+        count = int(self.amount) if whole else round(self.amount * len(rows))
         if count > len(rows):
             raise ValueError(
                 f"amount={self.amount} should be smaller than the number of units, {len(rows)}"
