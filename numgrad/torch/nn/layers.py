@@ -361,6 +361,12 @@ _GROUPS = {
 """Classes that PyTorch's modules have as bases, which programs ask for with ``isinstance``."""
 
 
+def _causal_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+    """The mask of a position's future, -inf above the diagonal, in the default dtype."""
+    d = (dtype or dtypes.get_default_dtype()).numpy
+    return wrap(nn.Transformer.generate_square_subsequent_mask(sz, device, d))
+
+
 def classes() -> dict[str, type]:
     """All modules by name."""
     made: dict[str, type] = {group: type(group, (Layer,), {}) for group in _GROUPS}
@@ -382,4 +388,5 @@ def classes() -> dict[str, type]:
         else:
             base = bases.get(name) or (made["_Loss"] if name.endswith("Loss") else Layer)
             made[name] = layer_class(name, cls, (base,))
+    made["Transformer"].generate_square_subsequent_mask = staticmethod(_causal_mask)  # pyright: ignore
     return made
