@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from binascii import crc32
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +21,7 @@ import numpy as np
 if TYPE_CHECKING:  # importing it takes as long as the rest
     from collections.abc import Mapping, Sequence
 
-FORMAT = 1
+FORMAT = 2
 """Version of ``NAME.json``."""
 MESSAGES = {
     1: "lengths do not go together as in the examples (lengths 0 and 1 are examples of their own)",
@@ -259,6 +259,8 @@ class ExportedFunction:
         lines = [f"native {self.name}, {self.declaration}"]
         if self.threads > 1:
             lines.append(f"  large loops run in up to {self.threads} threads")
+        if self.workspace_size is not None:
+            lines.append(f"  needs {self.workspace_size} bytes of workspace for the examples")
         for word, ports in (("takes", self.inputs), ("gives", self.outputs)):
             for p in ports:
                 does = "overwrites" if p.name in self.overwritten else word
@@ -277,12 +279,14 @@ class ExportedFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Compute as the Python function does, with arrays of the dtypes of the examples."""
         arrays = self.checked(self._leaves(args, kwargs), self.inputs)
+        status, results = self._computed(arrays)
+        return self._failed(status, args, kwargs) if status else self._nested(results)
+
+    def _computed(self, arrays: Sequence[Any], workspace: Any = None) -> tuple[int, list[Any]]:
+        """The status of a call and its results."""
         lengths = self.lengths_of(arrays)
         results = [np.empty(o.shape_for(lengths), o.dtype) for o in self.outputs]
-        status = self.ctypes(*self._passed(arrays, lengths, results))
-        if status:
-            return self._failed(status, args, kwargs)
-        return self._nested(results)
+        return self.ctypes(*self._passed(arrays, lengths, results, workspace)), results
 
     def workspace(self, *args: Any, **kwargs: Any) -> Workspace:
         """A workspace of the size that a call with these arguments needs.
@@ -291,14 +295,22 @@ class ExportedFunction:
         """
         if all(a.role != "workspace" for a in self.arguments):
             raise self.type_error(f"{self.name}: has no workspace; make it with workspace=True")
-        arrays = [np.array(a) for a in self.checked(self._leaves(args, kwargs), self.inputs)]
-        lengths = self.lengths_of(arrays)
-        results = [np.empty(o.shape_for(lengths), o.dtype) for o in self.outputs]
-        query = Workspace(0)
-        status = self.ctypes(*self._passed(arrays, lengths, results, ctypes.addressof(query)))
+        status, needed = self._bytes_for(self._leaves(args, kwargs))
         if status:
             self._failed(status, args, kwargs)
-        return Workspace(query.needed)
+        return Workspace(needed)
+
+    def _bytes_for(self, leaves: Sequence[Any]) -> tuple[int, int]:
+        """The status of a call with copies of these, and how much memory it had in use."""
+        arrays = [np.array(a) for a in self.checked(leaves, self.inputs)]
+        query = Workspace(0)
+        status, _ = self._computed(arrays, ctypes.addressof(query))
+        return status, query.needed
+
+    @cached_property
+    def workspace_size(self) -> int | None:
+        """Bytes that a call with the examples needs; None without a workspace."""
+        return self.about.get("workspace")
 
     def _failed(self, status: int, args: Any, kwargs: Any) -> Any:
         raise self.run_time_error(f"{self.name}: {MESSAGES[status]}")
@@ -574,8 +586,9 @@ def loaded(
         )
     path = os.path.join(folder, name or image["file"])
     with open(path, "rb") as file:
-        checksum = crc32(file.read())
-    if checksum != about["checksum"]:
+        content = file.read()
+    is_whole = content[:4] != b"\x7fELF" or len(content) > int.from_bytes(content[40:48], "little")
+    if not is_whole or bytes.fromhex(about["build"]) not in content[:4096]:
         raise kind.value_error(
             f"load_native: {path} is not the file that its description was written with; export "
             "both again"

@@ -50,7 +50,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
@@ -58,6 +58,7 @@ from numgrad.codegen import linker, memory, threads
 from numgrad.codegen.device import kernel_dispatcher
 from numgrad.codegen.locks import KERNELS, deferred, give_way
 from numgrad.codegen.native.ir import Unsupported
+from numgrad.dataclass import dataclass
 from numgrad.errors import warn
 
 

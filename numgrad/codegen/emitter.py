@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from numgrad.codegen import library
 from numgrad.codegen.dtypes import COMPLEX64, FLOAT32, FLOAT64, type_name
 from numgrad.codegen.symbols import Symbol, in_order
+from numgrad.dataclass import dataclass
 from numgrad.errors import NumgradTypeError
 
 _INTRINSIC = {

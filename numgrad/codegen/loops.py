@@ -40,7 +40,6 @@ both writers stay.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -49,6 +48,7 @@ from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.dtypes import short, type_name
 from numgrad.codegen.emitter import Emitter, cast_text
 from numgrad.codegen.symbols import Symbol
+from numgrad.dataclass import dataclass
 
 TASK = 4096
 """Elements a task handles at least."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from numgrad.codegen.library import LIBRARY
 from numgrad.codegen.symbols import Symbol
+from numgrad.dataclass import dataclass
 
 
 @dataclass(frozen=True)

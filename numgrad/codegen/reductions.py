@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -44,6 +44,7 @@ from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.library import LIBRARY
 from numgrad.codegen.reduction_plan import ReductionOperand, ReductionPlan, Slot
 from numgrad.codegen.symbols import Reader, Symbol
+from numgrad.dataclass import dataclass
 
 __all__ = ["ReductionOperand", "axis_kernel"]
 

@@ -17,7 +17,7 @@ nothing else: ``with_parameters`` makes the rule.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -28,6 +28,7 @@ from numgrad.core.draws import Draws
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.interpreter import bind
 from numgrad.core.op import OPS, Op
+from numgrad.dataclass import dataclass
 
 Rule = Callable[[Op, Sequence["BatchOperand"], dict[str, Any], int], Any]
 

@@ -27,7 +27,6 @@ import opcode
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import CodeType, FrameType, TracebackType
 from typing import Any
@@ -35,6 +34,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.cpython.offsets import KNOWN
+from numgrad.dataclass import dataclass
 from numgrad.libraries import is_users
 
 VERSION = sys.version_info[:2] if sys.implementation.name == "cpython" else (0, 0)

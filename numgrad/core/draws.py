@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from numgrad.codegen.locks import DRAWS
+from numgrad.dataclass import dataclass
 
 
 @dataclass(frozen=True)

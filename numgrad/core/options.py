@@ -17,7 +17,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from functools import cached_property, wraps
 from itertools import groupby
 from math import inf, prod
@@ -25,6 +25,7 @@ from operator import index
 from typing import Any, TypeVar
 
 from numgrad.core.arguments import REQUIRED
+from numgrad.dataclass import dataclass
 from numgrad.errors import NumgradTypeError, NumgradValueError, generated
 
 _NUMBERS = (float, int)

@@ -30,7 +30,7 @@ it is where no interpreter gives it another meaning.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from types import CodeType
 from typing import Any
@@ -51,6 +51,7 @@ from numgrad.core.op import Op
 from numgrad.core.plan import Planned, remember
 from numgrad.core.prepared import Prepared
 from numgrad.core.primitive import Composite
+from numgrad.dataclass import dataclass
 from numgrad.errors import generated
 from numgrad.tensors.recorder import MOST_OPERANDS, recorded_by, stand_aside
 from numgrad.tensors.recording import new_tensor

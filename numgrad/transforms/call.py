@@ -19,7 +19,6 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from operator import index
 from typing import Any, TypeAlias
 
@@ -43,6 +42,7 @@ from numgrad.core.op import OPS
 from numgrad.core.refusals import replaced_by_numpy
 from numgrad.core.tree import Nesting, flatten, flatten_arrays, leaves, map_leaves, unflatten
 from numgrad.core.wrappers import FunctionWrapper
+from numgrad.dataclass import dataclass
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.tensors.eager import check_array_kind
 from numgrad.tensors.labels import unlabelled

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 import struct
 import subprocess
 import sys
-from binascii import crc32
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -282,7 +282,7 @@ def test_an_image_is_copied_to_memory(native: Any, gradient: Any, tmp_path: Path
     (tmp_path / "image").write_bytes(image.content)
     functions = {k: v.about | {"name": k} for k, v in zip(names, (native, gradient), strict=True)}
     about = {"library": None, "image": {"file": "image", **image._asdict()}, "name": "model",
-             "checksum": crc32(image.content), "target": target._asdict(),
+             "build": elf.build_id(image.content).hex(), "target": target._asdict(),
              "functions": functions}  # fmt: skip
     loaded = c_library.loaded(about, str(tmp_path))
     x = SMALL[0].copy()
@@ -303,7 +303,7 @@ def test_the_description_says_what_it_was_made_by(native: Any, tmp_path: Path) -
     assert about["target"]["name"] == "generic"
     assert about["functions"]["f"]["inputs"][0]["shape"] == ["x_length"]
     (tmp_path / "model.json").write_text(json.dumps(about | {"format": 0}))
-    with pytest.raises(ng.NumgradValueError, match="has format 0, this reads 1; export it again"):
+    with pytest.raises(ng.NumgradValueError, match="has format 0, this reads 2; export it again"):
         ng.load_native(tmp_path / "model")
 
 
@@ -320,12 +320,23 @@ def test_what_is_exported_again_is_loaded_again(native: Any, tmp_path: Path) -> 
     np.testing.assert_array_equal(ng.load_native(tmp_path / "model")["f"](5, x), x + 5)
 
 
-def test_a_library_beside_another_description(native: Any, tmp_path: Path) -> None:
-    exported = ng.export(native, tmp_path / "model")
-    with exported.files["library"].open("ab") as file:
-        file.write(b"\0")
+@pytest.mark.parametrize("change", ["another", "shorter"])
+def test_a_library_beside_another_description(change: str, native: Any, tmp_path: Path) -> None:
+    library = ng.export(native, tmp_path / "model").files["library"]
+    if change == "shorter":
+        library.write_bytes(library.read_bytes()[:3000])
+    else:
+        other = ng.jit(lambda x, k: x + k).native(*SMALL)
+        library.write_bytes(ng.export(other, tmp_path / "other").files["library"].read_bytes())
     with pytest.raises(ng.NumgradValueError, match="is not the file that its description was"):
         ng.load_native(tmp_path / "model")
+
+
+@pytest.mark.skipif(shutil.which("strip") is None, reason="strip is not installed")
+def test_a_library_may_be_stripped(native: Any, tmp_path: Path) -> None:
+    library = ng.export(native, tmp_path / "model").files["library"]
+    subprocess.run(["strip", str(library)], check=True)
+    assert same(ng.load_native(tmp_path / "model")(*SMALL), native(*SMALL))
 
 
 def test_names_that_are_not_of_c(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from numgrad.codegen.adjoint.liveness import (
     assigned_names,
@@ -26,6 +25,7 @@ from numgrad.codegen.adjoint.liveness import (
 )
 from numgrad.codegen.native.syntax import nodes
 from numgrad.codegen.nests.polynomial import Length, add, constant, multiply, substitute
+from numgrad.dataclass import dataclass
 
 _DEEPEST = 40
 _TRIPS = re.compile(r"n\d+_")

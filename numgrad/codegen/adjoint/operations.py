@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +22,7 @@ import numpy as np
 from numgrad.codegen.adjoint.scopes import TEXT
 from numgrad.codegen.library import COMPLEX_LIBRARY, LIBRARY
 from numgrad.codegen.symbols import Reader, Symbol, in_order
+from numgrad.dataclass import dataclass
 from numgrad.errors import NumgradKernelError, NumgradNotImplementedError, NumgradTypeError
 
 SUFFIXES = {"float32": "f32", "float64": "f64", "complex64": "c64", "complex128": "c128"}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from numgrad.codegen.dtypes import KERNEL_DTYPES
+from numgrad.dataclass import dataclass
 from numgrad.errors import NumgradTypeError, NumgradValueError
 
 

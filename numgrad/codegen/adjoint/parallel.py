@@ -28,7 +28,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from numgrad.codegen.adjoint.carried_values import CarriedScalars
 from numgrad.codegen.adjoint.index_ranges import IterationSpace
@@ -39,6 +39,7 @@ from numgrad.codegen.adjoint.liveness import (
     summary_of,
 )
 from numgrad.codegen.native.syntax import nodes
+from numgrad.dataclass import dataclass
 
 CHUNK = 40_000
 """Work of a chunk at least, in halves of nanoseconds."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numgrad.codegen.adjoint.compiled import Text
 from numgrad.codegen.adjoint.representation import Allocate, KernelFunction, KernelLoop, Load, walk
 from numgrad.codegen.adjoint.scopes import Scope
 from numgrad.codegen.adjoint.split import SplitProgram
+from numgrad.dataclass import dataclass
 from numgrad.errors import NumgradKernelError
 from numgrad.markup import preformatted
 

@@ -15,12 +15,13 @@ for a number: outputs and arrays that are overwritten are the same thing for all
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from numgrad.codegen.dtypes import BOOL, FLOAT64, INT64
+from numgrad.dataclass import dataclass
 
 COMPLEX128 = np.dtype("complex128")
 

@@ -17,12 +17,13 @@ import textwrap
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import CodeType
 from typing import Any, NoReturn
 
 import numpy as np
 
+from numgrad.dataclass import dataclass
 from numgrad.errors import NumgradKernelError
 
 TEXT = "__kernel_text__"

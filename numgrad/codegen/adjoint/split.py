@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -47,6 +47,7 @@ from numgrad.codegen.adjoint.text import Line, joined_lines, names_of_text
 from numgrad.codegen.adjoint.text_calls import TextCalls
 from numgrad.codegen.adjoint.vectors import facts_of
 from numgrad.codegen.dtypes import numpy_name
+from numgrad.dataclass import dataclass
 
 _ELEMENTS = re.compile(r"([A-Za-z_]\w*)\[")
 

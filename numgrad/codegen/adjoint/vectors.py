@@ -29,7 +29,7 @@ import ast
 import copy
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +40,7 @@ from numgrad.codegen.adjoint.representation import KernelFunction
 from numgrad.codegen.adjoint.rotations import distinct_names
 from numgrad.codegen.dtypes import numpy_name
 from numgrad.codegen.native.syntax import nodes
+from numgrad.dataclass import dataclass
 
 STRIP = 256
 """Iterations whose contributions are stored: 4 kB of complex numbers, on the stack."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from typing import NamedTuple
 
 from numgrad.errors import NumgradNotImplementedError
@@ -21,10 +22,14 @@ from numgrad.errors import NumgradNotImplementedError
 X86_64, AARCH64 = 62, 183
 _READ, _WRITE, _RUN = 4, 2, 1
 _ALLOC, _WRITABLE, _EXECUTED = 2, 1, 4  # flags of sections
-_PROGBITS, _SYMTAB, _STRTAB, _RELA, _HASH, _DYNAMIC, _NOBITS, _DYNSYM = 1, 2, 3, 4, 5, 6, 8, 11
+_PROGBITS, _SYMTAB, _STRTAB, _RELA, _HASH, _DYNAMIC, _NOTE = 1, 2, 3, 4, 5, 6, 7
+_NOBITS, _DYNSYM = 8, 11
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _PROGRAM, _SECTION = struct.Struct("<IIQQQQQQ"), struct.Struct("<IIQQQQIIQQ")
 _SYMBOL, _RELOCATION = struct.Struct("<IBBHQQ"), struct.Struct("<QQq")
+_PROGRAMS, _ID = 6, 20
+_ID_AT = _HEADER.size + _PROGRAMS * _PROGRAM.size + 16
+"""Where the build ID is, of so many bytes, behind the head of its note."""
 _GLOB_DAT = {X86_64: 6, AARCH64: 1025}
 _RELATIVE = {X86_64: 8, AARCH64: 1027}
 _PAGE = {X86_64: 0x1000, AARCH64: 0x10000}
@@ -62,6 +67,7 @@ class ElfObject:
     def __init__(self, data: bytes) -> None:
         if data[:4] != b"\x7fELF":
             raise ValueError("no ELF object")
+        self.digest = sha256(data).digest()[:_ID]
         fields = _HEADER.unpack_from(data)
         self.machine: int = fields[2]
         start, size, count, names = fields[6], fields[11], fields[12], fields[13]
@@ -109,6 +115,11 @@ def shared_library(
         Names of the libraries that have what the object needs.
     """
     return _Linker(ElfObject(data), name, exports, libraries).link()
+
+
+def build_id(content: bytes) -> bytes:
+    """The number of a library of ours, which stays when it is stripped; empty for others."""
+    return content[_ID_AT : _ID_AT + _ID] if content[:4] == b"\x7fELF" else b""
 
 
 class Image(NamedTuple):
@@ -196,17 +207,20 @@ class _Linker:
         """The library."""
         strings, offsets = self._strings()
         count = 1 + len(self.imports) + len(self.exports)
-        self.image += bytes(_HEADER.size + 5 * _PROGRAM.size)
+        self.image += bytes(_HEADER.size + _PROGRAMS * _PROGRAM.size)
+        note = self._put(struct.pack("<III", 4, _ID, 3) + b"GNU\0" + self.obj.digest)
+        self._record(".note.gnu.build-id", _NOTE, _ALLOC, note)
+        noted = len(self.image) - note
         start = self._put(bytes(_SYMBOL.size * count))
         symbols = start
-        self._record(".dynsym", _DYNSYM, _ALLOC, start, link=2, info=1, size=_SYMBOL.size)
+        self._record(".dynsym", _DYNSYM, _ALLOC, start, link=3, info=1, size=_SYMBOL.size)
         texts = self._put(strings)
         self._record(".dynstr", _STRTAB, _ALLOC, texts)
         table = self._put(self._hash())
-        self._record(".hash", _HASH, _ALLOC, table, link=1, size=4)
+        self._record(".hash", _HASH, _ALLOC, table, link=2, size=4)
         relative = sum(1 for _ in self._absolute())
         relocations = self._put(bytes(_RELOCATION.size * (len(self.imports) + relative)))
-        self._record(".rela.dyn", _RELA, _ALLOC, relocations, link=1, size=_RELOCATION.size)
+        self._record(".rela.dyn", _RELA, _ALLOC, relocations, link=2, size=_RELOCATION.size)
         start = self._align(64)
         self._put_sections(0)
         self._record(".rodata", _PROGBITS, _ALLOC, start)
@@ -219,8 +233,8 @@ class _Linker:
         text_header, run_end = len(self.headers), len(self.image)
         self.code = run, run_end - run
         written = self._align(self.page)
-        dynamic = self._put(bytes(16 * (11 + len(self.libraries))))
-        self._record(".dynamic", _DYNAMIC, _ALLOC | _WRITABLE, dynamic, link=2, size=16)
+        dynamic = self._put(bytes(16 * (10 + len(self.libraries))))
+        self._record(".dynamic", _DYNAMIC, _ALLOC | _WRITABLE, dynamic, link=3, size=16)
         offset_table = self._put(bytes(8 * len(self.imports)))
         self.table = {name: offset_table + 8 * k for k, name in enumerate(self.imports)}
         self._record(".got", _PROGBITS, _ALLOC | _WRITABLE, offset_table, size=8)
@@ -243,6 +257,7 @@ class _Linker:
             (1, _READ | _RUN, run, run_end - run, page),
             (1, _READ | _WRITE, written, end - written, page),
             (2, _READ | _WRITE, dynamic, kept, 8),
+            (4, _READ, note, noted, 4),
             (0x6474E551, _READ | _WRITE, 0, 0, 16),  # that no stack is executed
         ]
         for k, (kind, flags, place, size, align) in enumerate(programs):
@@ -303,7 +318,7 @@ class _Linker:
         entries = [bytes(_SECTION.size)]
         strings = len(self.image)
         for name, kind, flags, place, address, length, link, info, size in self.headers:
-            align = 64 if kind == _PROGBITS else 8
+            align = 64 if kind == _PROGBITS and not size else 4 if kind == _NOTE else 8
             entries.append(
                 _SECTION.pack(
                     len(names), kind, flags, address, place, length, link, info, align, size

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -47,6 +47,7 @@ from numgrad.codegen.native.values import (
     kind_of,
     scalar_type,
 )
+from numgrad.dataclass import dataclass
 
 
 @dataclass

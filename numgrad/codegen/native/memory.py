@@ -13,7 +13,7 @@ not known; sources of compiled functions are run by the tests' emulator, which c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from numgrad.codegen.native.values import (
     memory_type,
     part_dtype,
 )
+from numgrad.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -25,6 +24,7 @@ from numgrad.codegen.native.function import FunctionBody
 from numgrad.codegen.native.ir import FunctionWriter
 from numgrad.codegen.native.syntax import assigned, calls, reads, used_names, uses
 from numgrad.codegen.native.values import INT64, Known, Lanes, Number, integer, kind_of
+from numgrad.dataclass import dataclass
 
 MOST = 200
 """Statements up to which a loop is looked at."""

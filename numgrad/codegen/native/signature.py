@@ -10,12 +10,12 @@ two floats. Where the kernel has a result, the last argument is the place for it
 """
 
 import re
-from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
 
 from numgrad.codegen.dtypes import KERNEL_DTYPES, type_name
+from numgrad.dataclass import dataclass
 from numgrad.errors import NumgradTypeError
 
 _DTYPES = {type_name(dtype): dtype for dtype in KERNEL_DTYPES}

@@ -9,7 +9,6 @@ import inspect
 import linecache
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 from numgrad.codegen.native import lines as lines_alike
 from numgrad.codegen.native.ir import Unsupported
 from numgrad.codegen.native.syntax import calls, is_straight, nodes, variables
+from numgrad.dataclass import dataclass
 
 _TYPES = {
     name: np.dtype("bool" if name == "boolean" else name)

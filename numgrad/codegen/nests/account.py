@@ -18,7 +18,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from numgrad.codegen.emitter import Emitter
@@ -39,6 +39,7 @@ from numgrad.codegen.nests.terms import (
 )
 from numgrad.codegen.nests.write import SourceWriter, Storage
 from numgrad.codegen.symbols import in_order
+from numgrad.dataclass import dataclass
 
 _FREE = frozenset(("const", "load", "index", "computed", "pair", "cast", "where", "real", "imag"))
 """Symbols that are no arithmetic."""

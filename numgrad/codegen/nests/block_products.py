@@ -14,7 +14,6 @@ side by side where it is not yet, and ``block_product`` multiplies: Note [Produc
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from numgrad.codegen.dtypes import type_name
@@ -27,6 +26,7 @@ from numgrad.codegen.nests.terms import FUSED, ONE, REDUCE
 from numgrad.codegen.nests.write import text, without
 from numgrad.codegen.symbols import Symbol
 from numgrad.codegen.tasks import LANES
+from numgrad.dataclass import dataclass
 
 LEAST = 16
 """Rows, columns and terms of a sum from which on a product is taken out of its loops."""

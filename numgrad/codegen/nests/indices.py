@@ -18,7 +18,6 @@ Operands are read only where they are chosen, so nothing outside of an array is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from numgrad.codegen.nests.polynomial import (
@@ -31,6 +30,7 @@ from numgrad.codegen.nests.polynomial import (
     value_of,
 )
 from numgrad.codegen.nests.terms import ONE, Term, ravel
+from numgrad.dataclass import dataclass
 
 Index = tuple[Length, ...]
 

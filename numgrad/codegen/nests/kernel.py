@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -42,6 +41,7 @@ from numgrad.codegen.nests.tasks import RunWriter, TaskWriter, Work
 from numgrad.codegen.nests.terms import CALLS, PART, PRODUCT, Term, Terms, count
 from numgrad.codegen.nests.write import text
 from numgrad.codegen.threads import L3_NS
+from numgrad.dataclass import dataclass
 
 ROWS = 16
 """Arrays of a kernel's own of one length from which on they are rows of one array."""

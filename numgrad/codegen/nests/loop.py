@@ -21,7 +21,7 @@ write to what a loop returns.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from numgrad.codegen.nests.kernel import KernelWriter, variant
 from numgrad.codegen.nests.polynomial import Length
 from numgrad.codegen.nests.terms import CONSTANT, SCALAR, SIZE, Term, Terms, count
 from numgrad.codegen.nests.write import text
+from numgrad.dataclass import dataclass
 
 STEPS, REVERSE = "steps", "reverse"
 """Parameters: how many steps there are, and whether they begin at the end."""

@@ -29,12 +29,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from numgrad.codegen.nests.indices import Index, loop_index, loops_in, single_loop
 from numgrad.codegen.nests.polynomial import Length, multiply
 from numgrad.codegen.nests.statements import Bodies, Loops, Statement
 from numgrad.codegen.nests.terms import FUSED, ONE, REDUCE, Term
+from numgrad.dataclass import dataclass
 
 MOST_TOGETHER = 300
 """Statements among which loops are shared: what comes later starts anew, as choosing loops takes

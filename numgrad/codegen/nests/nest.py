@@ -21,7 +21,6 @@ that multiplying does not wait for what was just stored.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from numgrad.codegen.dtypes import numpy_name
 from numgrad.codegen.nests.block_products import BlockProducts
@@ -33,6 +32,7 @@ from numgrad.codegen.nests.statements import Statement, expensive
 from numgrad.codegen.nests.terms import FUSED, ONE, REDUCE, SCAN, SCATTER, count
 from numgrad.codegen.nests.write import preceding, text
 from numgrad.codegen.tasks import LANES
+from numgrad.dataclass import dataclass
 
 MOST_UNROLLED, OF_ANY_LENGTH = 12, 4
 """Iterations of a loop around lanes done at a time, if its length is fixed and if it may change."""
@@ -182,6 +182,7 @@ class NestWriter(BlockProducts):
                 continue
             if item.rows:
                 before, place = dict(self.names), f"i{self.top.loop} = base + lane"
+                self._hoist_from_lanes(depth, item)
                 rest = "width"
                 if self._adds_up(self.top, item, [*path, item]):
                     unit = _rows_together(item)
@@ -206,7 +207,8 @@ class NestWriter(BlockProducts):
         for s in inside:
             if self._partial_from(s) == len(path):
                 self.put(depth, f"acc{s.term.number} = {self._identity(s.term)}")
-        self._hoist_from_lanes(depth, loop)
+        if inside and self._side_by_side(inside[0]):
+            self._hoist_from_lanes(depth, loop)
         before = dict(self.names)
         self._hoist(depth, loop)
         self._start_scans(depth, loop)

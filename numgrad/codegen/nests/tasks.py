@@ -12,7 +12,7 @@ for each dtype. A run of one piece stands where it is called.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from numgrad.codegen.nests.write import SourceWriter, Storage, text
 from numgrad.codegen.reduction_plan import step_of
 from numgrad.codegen.symbols import Symbol, in_order
 from numgrad.codegen.tasks import TASK
+from numgrad.dataclass import dataclass
 
 PIECE = 500
 """Scalar operations of a function."""

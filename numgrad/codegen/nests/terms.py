@@ -18,13 +18,13 @@ longer than reading it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from numgrad.codegen.library import LIBRARY
 from numgrad.codegen.nests.polynomial import Length, add, constant, multiply
+from numgrad.dataclass import dataclass
 
 ONE = constant(1)
 

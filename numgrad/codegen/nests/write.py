@@ -9,7 +9,6 @@ inside of a reduced one, the storage of the result holds the partial sums.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from numgrad.codegen.nests.terms import ONE, PART, SCATTER, Term, ravel
 from numgrad.codegen.reduction_plan import identity, step_of
 from numgrad.codegen.symbols import Symbol, in_order
 from numgrad.codegen.tasks import LANES
+from numgrad.dataclass import dataclass
 
 BEYOND = 1000
 """First number of scopes that are those of no array: Note [Alias scopes]."""

@@ -443,6 +443,8 @@ class Captures:
         for base in kind.__mro__[:-1]:
             operators = (n for n, m in vars(base).items() if isinstance(m, FunctionType))
             names.update(n for n in operators if n.startswith("__") and n not in _NO_OPERATORS)
+        if is_dataclass(kind) and kind.__dataclass_params__.eq:  # pyright: ignore  # reads all fields
+            names.update(kind.__dataclass_fields__)
         while names:
             name = names.pop()
             members = [vars(b)[name] for b in kind.__mro__ if name in vars(b)]

@@ -16,7 +16,7 @@ import enum
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MethodType
 from typing import Any
 from weakref import ReferenceType, ref
@@ -31,6 +31,7 @@ from numgrad.compiler.graph.sizes import Size, Sizes
 from numgrad.core.arguments import signature_of
 from numgrad.core.tree import Nesting, flatten, paths, unflatten
 from numgrad.core.wrappers import FunctionWrapper
+from numgrad.dataclass import dataclass
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.tensors.eager import check_array_kind
 

@@ -13,7 +13,6 @@ import sys
 import weakref
 from collections.abc import Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass
 from types import MemberDescriptorType, MethodType
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.core.bytecode import DEFAULT, Mention
+from numgrad.dataclass import dataclass
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, np.generic, np.dtype, type(Ellipsis))
 _ACCESS = re.compile(r"\{0\}(?:\.__dict__)?(?:\.(\w+)|\['(\w+)'\]|\[(\d+)\])")

@@ -20,7 +20,7 @@ from __future__ import annotations
 import linecache
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from numgrad.core import formula
 from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import Primitive
 from numgrad.core.op import OPS, Op
+from numgrad.dataclass import dataclass
 from numgrad.errors import NumgradAssertionError, NumgradValueError
 
 INPUT, CONSTANT, SIZE, CALL = "input", "constant", "size", "call"

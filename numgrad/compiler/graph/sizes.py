@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ import numpy as np
 from numgrad.codegen.nests import polynomial
 from numgrad.compiler.messages import user_line
 from numgrad.core.abstract import AbstractLength, broadcast_lengths
+from numgrad.dataclass import dataclass
 from numgrad.errors import NumgradValueError
 
 

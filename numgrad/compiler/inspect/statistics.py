@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
+
+from numgrad.dataclass import dataclass
 
 FUNCTIONS: WeakSet[Any] = WeakSet()
 """Every jitted function that is alive."""

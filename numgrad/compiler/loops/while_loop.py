@@ -19,7 +19,6 @@ derivative is that of the steps made, not of their choice (internal differentiat
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,6 +48,7 @@ from numgrad.core.batching import BatchOperand
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import OPS, Op
+from numgrad.dataclass import dataclass
 
 INT, BOOL = np.dtype(np.int64), np.dtype(bool)
 STEPS = 100

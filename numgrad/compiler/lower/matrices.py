@@ -16,7 +16,6 @@ matrices, and stacks, are factored by kernels that the loop calls: ``kernels.mat
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -40,6 +39,7 @@ from numgrad.codegen.nests.terms import (
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.lower.lookup import require, where
 from numgrad.compiler.lower.lowering import Arithmetic, lowering
+from numgrad.dataclass import dataclass
 from numgrad.kernels.products.blocks import SLACK
 from numgrad.kernels.products.gemm import MULTIPLY_NS, external
 

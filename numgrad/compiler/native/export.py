@@ -17,7 +17,6 @@ import os
 import shutil
 import subprocess
 import sys
-from binascii import crc32
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -151,14 +150,13 @@ def export(
     target = objects.target_of(cpu)
     functions = {name: _described(name, native) for name, native in natives.items()}
     files, missing, image = _write_code(path, natives, names, target)
+    written = files.get("library") or files.get("image")
     about: dict[str, Any] = {
         "format": c_library.FORMAT,
         "name": stem,
         "several": several,
         "library": files["library"].name if "library" in files else None,
-        "checksum": crc32(files["image" if image else "library"].read_bytes())
-        if image or "library" in files
-        else 0,
+        "build": elf.build_id(written.read_bytes()).hex() if written else "",
         **({"image": image} if image else {}),
         "target": target._asdict() | {"name": cpu},
         "versions": {"numgrad": numgrad.__version__, **machine.versions()},
@@ -239,6 +237,7 @@ def _described(name: str, native: NativeFunction) -> dict[str, Any]:
             )
     return program.about | {
         "name": name,
+        "workspace": native.workspace_size,
         "positional": parameters.positional,
         "star": parameters.star,
         "double_star": parameters.double_star,

@@ -67,6 +67,14 @@ class NativeFunction(ExportedFunction):
             "again where it is needed, of the compiled function, or export it to a file"
         )
 
+    @cached_property
+    def workspace_size(self) -> int | None:
+        """Bytes that a call with the examples needs; None without a workspace."""
+        if not self.program.module.workspace:
+            return None
+        given = [leaf.array for leaf in self.examples.leaves if leaf.kind != STATIC]
+        return self._bytes_for(given)[1]
+
     # --------------------------------------------------------------------------------------- calls
 
     def _failed(self, status: int, args: Any, kwargs: Any) -> Any:

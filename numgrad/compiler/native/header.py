@@ -78,6 +78,8 @@ def _comment(function: ExportedFunction) -> list[str]:
             path = port.path.replace("*/", "* /")
             does = "overwrites" if port.name in function.overwritten else word
             lines.append(f" * {does} {port.name}: {path}, {port.dtype.name} {port.extents}")
+    if function.workspace_size is not None:
+        lines.append(f" * needs {function.workspace_size} bytes of workspace for the examples")
     if function.threads > 1:
         lines.append(
             f" * runs large loops in up to {function.threads} threads (link with -pthread)"

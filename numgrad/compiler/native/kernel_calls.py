@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from numgrad.codegen.native.signature import llvm_type
 from numgrad.codegen.nests.terms import count
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.sizes import terms_of
+from numgrad.dataclass import dataclass
 from numgrad.errors import NumgradKernelError
 
 _ON_STACK = 256

@@ -7,7 +7,6 @@ within their error bound. None looks at the length of an axis, so none adds a gu
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.passes.algebra import move_broadcasts, simplify_algebra
@@ -18,6 +17,7 @@ from numgrad.compiler.passes.parts import join_parts
 from numgrad.compiler.passes.reduced_axes import simplify_reductions, simplify_sums_of_products
 from numgrad.compiler.passes.rewriting import join_common
 from numgrad.compiler.passes.views import simplify_views
+from numgrad.dataclass import dataclass
 
 VERIFY = False
 """Whether graphs are verified after every pass, as tests do."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from numgrad.compiler.graph.graph import Length, TracedNode, Value
 from numgrad.compiler.graph.sizes import Size, Sizes, same, same_shape
 from numgrad.compiler.passes.rewriting import Rewriting, is_full, is_one, length_of
 from numgrad.core.elementwise import Elementwise
+from numgrad.dataclass import dataclass
 
 
 def simplify_getitem(to: Rewriting, node: TracedNode) -> Value | None:

@@ -8,13 +8,13 @@ each slice becomes one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from numgrad.compiler.graph.graph import Graph, Length, TracedNode, Value
 from numgrad.compiler.graph.sizes import same, same_shape
 from numgrad.compiler.passes.index_pushdown import bounds, is_basic
 from numgrad.compiler.passes.rewriting import Rewriting, is_full, rewrite
+from numgrad.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ kernels and segments it finds by name.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import FunctionType
 from typing import Any, NamedTuple, Protocol
@@ -55,6 +54,7 @@ from numgrad.compiler.lower.matrices import PRODUCTS
 from numgrad.compiler.passes import optimize
 from numgrad.compiler.run.steps import KernelStep, Segment, first_call
 from numgrad.core.elementwise import formula_emitter
+from numgrad.dataclass import dataclass
 from numgrad.errors import NumgradAssertionError, NumgradTypeError, NumgradValueError, generated
 
 

@@ -12,7 +12,7 @@ of the tape like any other, behind the compiled call.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -43,6 +43,7 @@ from numgrad.core.abstract import AbstractArray
 from numgrad.core.interpreter import ThreadSettings, state
 from numgrad.core.op import OPS
 from numgrad.core.primitive import View
+from numgrad.dataclass import dataclass
 from numgrad.errors import NumgradRuntimeError, NumgradTraceError, NumgradTypeError
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from numgrad.compiler.trace.tracer import Tracer
 from numgrad.core.draws import Draw, Draws, words_of
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import ThreadSettings, state
+from numgrad.dataclass import dataclass
 from numgrad.errors import NumgradTraceError
 
 _OWN = (

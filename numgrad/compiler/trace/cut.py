@@ -12,7 +12,6 @@ fuses into its own loops, are computed again from what is kept.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from numgrad.compiler.graph.graph import CALL, CONSTANT, INPUT, SIZE, Graph, TracedNode, Value
@@ -21,6 +20,7 @@ from numgrad.compiler.graph.sizes import Size, lengths_in
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import Op
 from numgrad.core.primitive import View
+from numgrad.dataclass import dataclass
 
 
 @dataclass

@@ -43,7 +43,6 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache, partial
 from itertools import islice
 from types import CodeType, FrameType, FunctionType, MemberDescriptorType, MethodType, ModuleType
@@ -65,6 +64,7 @@ from numgrad.core.referents import (
 )  # fmt: skip
 from numgrad.core.tree import leaves
 from numgrad.core.wrappers import FunctionWrapper
+from numgrad.dataclass import dataclass
 from numgrad.errors import NumgradTraceError
 from numgrad.libraries import is_users, is_users_module
 

@@ -32,7 +32,6 @@ directions to differentiate along, all have the same numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 from weakref import ref
 
@@ -63,6 +62,7 @@ from numgrad.core.draws import (
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, eagerly, raw, state
 from numgrad.core.op import Op
+from numgrad.dataclass import dataclass
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.random.generator import checked_parameter
 from numgrad.tensors.reparameterised import fixed

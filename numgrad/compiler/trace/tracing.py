@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ from numgrad.core.formula import Meta
 from numgrad.core.op import Op
 from numgrad.core.plan import Call
 from numgrad.core.tree import flatten
+from numgrad.dataclass import dataclass
 from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradTypeError
 
 

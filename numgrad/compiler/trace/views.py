@@ -24,7 +24,6 @@ As in NumPy a reshape gives a view only where elements side by side stay so; els
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -39,6 +38,7 @@ from numgrad.core.abstract import AbstractArray
 from numgrad.core.axis import normalize_axes, one_axis
 from numgrad.core.formula import Meta
 from numgrad.core.op import OPS
+from numgrad.dataclass import dataclass
 from numgrad.errors import NumgradIndexError, NumgradTraceError, NumgradValueError
 from numgrad.operations.shape import as_index
 

@@ -66,10 +66,9 @@ PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 def computed(native: Any, workspace: Any, arguments: Any) -> list[Any]:
     """The results of a call by ctypes."""
     arrays = native.checked(leaves(arguments), native.inputs)
-    lengths = native.lengths_of(arrays)
-    results = [np.empty(o.shape_for(lengths), o.dtype) for o in native.outputs]
     address = None if workspace is None else ctypes.addressof(workspace)
-    assert native.ctypes(*native._passed(arrays, lengths, results, address)) == 0
+    status, results = native._computed(arrays, address)
+    assert status == 0
     return results
 
 
@@ -82,6 +81,7 @@ def test_memory_comes_from_the_caller(name: str) -> None:
     expected = leaves(fast.native(*arguments)(*arguments))
     whole = native.workspace(*arguments)
     assert whole.size > 0
+    assert f"needs {whole.size} bytes of workspace for the examples" in repr(native)
     for workspace in (whole, Workspace(whole.size // 2), Workspace(0), None):
         for _ in range(2):
             for a, b in zip(computed(native, workspace, arguments), expected, strict=True):
@@ -119,7 +119,7 @@ def test_what_goes_along_with_a_workspace(tmp_path: Path) -> None:
     ng.export({"f": integrand}, tmp_path / "model")
     loaded = ng.load_native(tmp_path / "model")["f"]
     assert loaded(0.5) == integrand(0.5)
-    assert loaded.workspace(0.5).size == integrand.workspace(0.5).size
+    assert loaded.workspace(0.5).size == loaded.workspace_size == integrand.workspace_size
     assert "int32_t f(double t, double *result, struct numgrad_workspace *workspace);" in (
         tmp_path / "model.h"
     ).read_text(encoding="utf-8")
