@@ -31,6 +31,12 @@ MORE = {
     "argmin": [(((3,),), {"axis": 0, "keepdims": True})],
     "astype": [(((),), {"dtype": np.int64})],
     "broadcast_to": [(((4,),), {"shape": (2, 3, 4)}), (((1,),), {"shape": 5})],
+    "class_distribution": [
+        (
+            (np.array([0, 2, 1]), np.array([1.0, 2.0, 0.5, 3.0])),
+            {"shape": (3, 4), "dtype": "float64", "ignore_index": 1, "label_smoothing": 0.1},
+        )
+    ],
     "concat": [(((2, 3), (1, 3), (2, 3)), {"axis": -2}), (((2,), (3,)), {"axis": None})],
     "copy": [(((),), {})],
     "cumsum": [(((),), {}), (((2, 3, 2),), {"axis": -2})],
@@ -53,6 +59,7 @@ MORE = {
     "ravel": [(((2, 3),), {"order": "F"}), (((),), {})],
     "real": [(((3,),), {})],
     "reshape": [(((2, 3),), {"shape": (-1, 2), "order": "F"}), (((),), {"shape": 1})],
+    "require_between": [(((3,),), {"low": -99.0, "high": 99.0, "problem": "too far"})],
     "roll": [(((2, 3),), {"shift": (1, 1), "axis": -1}), (((),), {"shift": 1})],
     "split_at": [(((4,),), {"cuts": (0, 2, 3, 4)})],
     "squeeze": [(((),), {}), (((1, 3, 1),), {"axis": (0, -1)})],
