@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce, wraps
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,10 @@ def sizes(args: tuple) -> tuple[int, ...]:
     return shape
 
 
+_SHARED = [
+    Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation="Any")
+    for name, value in (("out", None), ("dtype", None), ("device", None), ("requires_grad", False))
+]
 _OPTIONS = ("device", "layout", "pin_memory", "memory_format", "names")
 
 
@@ -65,7 +70,7 @@ def maker(make: Callable[..., Any]) -> Callable[..., Tensor]:
     It takes what all share: ``out``, ``dtype``, ``requires_grad`` and the ``options``; ``make``
     gets NumPy's dtype as ``d``, or None where none is given.
     """
-    name = make.__name__.rstrip("_")
+    name, own = make.__name__.rstrip("_"), signature(make)
 
     @wraps(make)
     def function(
@@ -84,6 +89,10 @@ def maker(make: Callable[..., Any]) -> Callable[..., Tensor]:
             made.requires_grad_()
         return made if out is None else _written(name, out, made)
 
+    parameters = [p for key, p in own.parameters.items() if key != "d"] + _SHARED
+    vars(function)["__signature__"] = own.replace(
+        parameters=sorted(parameters, key=lambda p: p.kind), return_annotation="Tensor"
+    )
     return function
 
 
@@ -145,10 +154,13 @@ def array_of(data: Any, dtype: Any = None, copy: bool = True) -> np.ndarray:
     return array
 
 
+_PLAIN = frozenset((float, int, complex, bool))
+
+
 def _plain(data: Any) -> Any:
     if isinstance(data, Tensor | Base):
         return unwrap(data)._array
-    if isinstance(data, list | tuple):
+    if isinstance(data, list | tuple) and not _PLAIN.issuperset(map(type, data)):
         return [_plain(each) for each in data]
     return data
 
@@ -165,10 +177,10 @@ def _inferred(data: Any, array: np.ndarray) -> Any:
 
 def _kinds(data: Any) -> set[Any]:
     """Dtypes of arrays in nested lists, and classes of Python's numbers."""
-    if not isinstance(data, list):
+    if not isinstance(data, list | tuple):
         return {getattr(data, "dtype", type(data))}
     kinds = set(map(type, data))
-    return kinds if kinds <= {float, int, complex, bool} else set().union(*map(_kinds, data))
+    return kinds if kinds <= _PLAIN else set().union(*map(_kinds, data))
 
 
 def tensor(

@@ -440,3 +440,10 @@ def test_what_is_made_in_inference_mode_stays_out_of_records():
         (x * torch.ones(2, requires_grad=True)).sum()
     with pytest.raises(RuntimeError, match="inference"):
         x.add_(1)
+
+
+def test_correlations_of_integers_are_floats():
+    x = torch.tensor([[1, 1, 3], [2, 2, 5]], dtype=torch.int32)
+    assert torch.corrcoef(x).dtype is torch.cov(x).dtype is torch.float32
+    assert np.allclose(torch.corrcoef(x), 1)
+    assert [part.shape for part in torch.zeros(0, 3).chunk(2)] == [(0, 3), (0, 3)]
