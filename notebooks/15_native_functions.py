@@ -77,6 +77,71 @@ wave = ng.jit(lambda t, w: np.exp(-0.5 * t) * np.sin(w * t) ** 2).native(0.0, 0.
 quad(wave.low_level_callable("double(double)", 3.0), 0, 10)
 
 # %% [markdown]
+# ## In minimizers
+#
+# iminuit takes the address of a cost: that of a `numba.cfunc` of this signature, whose body may call
+# `.njit`. It calls gradients by Python, so these come from `ng.jit`. cyipopt and `scipy.optimize` take no
+# addresses; `ng.ecosystem` and `ng.optimize` have the functions that they take. IPOPT's interface for C has
+# callbacks, which call an exported function by its header.
+
+# %%
+sample = np.random.default_rng(0).normal(1.0, 2.0, 1000)
+
+
+def cost(p):
+    """Minus the log density of a normal sample."""
+    return 0.5 * np.sum(((sample - p[0]) / p[1]) ** 2) + sample.size * np.log(p[1])
+
+
+value = ng.jit(cost).native(np.ones(2), shapes="fixed").njit
+
+
+@numba.cfunc(numba.double(numba.uint32, numba.types.CPointer(numba.double)))
+def cost_of_address(count, place):
+    return value(numba.carray(place, (2,)))
+
+
+try:
+    from iminuit import Minuit
+except ImportError:
+    print("iminuit is not installed here")
+else:
+    minuit = Minuit(cost_of_address, [0.0, 1.0], grad=ng.jit(ng.grad(cost)), name=["mean", "width"])
+    minuit.errordef = 0.5
+    minuit.limits["width"] = (1e-3, None)
+    minuit.migrad()
+    print(minuit.values.to_dict(), minuit.errors.to_dict())
+
+# %% [markdown]
+# ## Threads, and memory of the caller
+#
+# A call runs in the thread that makes it. `threads=4` lets large loops, of half a millisecond and more, run
+# in up to four, which the loop creates and waits for; that needs the C library alone, in exported code too.
+# Bits are the same for any number. Calls beside another one, as in `prange`, run in their own thread.
+#
+# `workspace=True` adds a last argument, memory that the call uses: a controller then allocates nothing.
+# What is beyond its size comes from `malloc`, and `needed` says how much a call had in use, so a first
+# call tells the size. C has it as a structure, `.njit` as an array.
+
+# %%
+stiffness = np.eye(4) + 0.1
+solved = ng.jit(np.linalg.solve).native(stiffness, np.ones(4), workspace=True)
+print(solved)
+memory = np.empty(solved.workspace_size, np.uint8)
+solve_into = solved.njit_into
+
+
+@numba.njit
+def solve_all(rights, memory):
+    out = np.empty_like(rights)
+    for k in range(len(rights)):
+        solve_into(stiffness, rights[k], out[k], memory)
+    return out
+
+
+solve_all(np.arange(12.0).reshape(3, 4), memory)
+
+# %% [markdown]
 # ## In files
 #
 # `ng.export` writes a shared library, an object for linkers, a header, and a description. On Linux that
@@ -211,7 +276,11 @@ else:
 # ## What to know
 #
 # - A C function returns 0 or a status; `springs_message(status)` of the header is its text. It is
-#   reentrant, keeps no state and starts no thread.
+#   reentrant, keeps no state and starts no thread unless `threads=` lets it.
+# - Results must not overlap arguments: `ng.jit(f, donate="x")` is how a function overwrites one.
+# - Ctrl-C waits until a call returns: give loops that may not end a limit of steps.
+# - With `shapes="free"` lengths are arguments, except for those that tracing fixes, as a Jacobian's: `print`
+#   of the function names these.
 # - Nested arguments, such as dictionaries of parameters, are structures of the header, for `energy_nested`;
 #   several functions go into one library as `ng.export({"f": f.native(x), "g": g.native(x)}, "model")`.
 # - What the function captures is copied: parameters that change are arguments.

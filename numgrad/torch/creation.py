@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
 
 import numgrad as ng
 from numgrad.autograd.variable import Tensor as Base
+from numgrad.autograd.versions import INFERENCE
+from numgrad.core.interpreter import state
 from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradTypeError
 from numgrad.torch import dtypes
 from numgrad.torch.dtypes import as_numpy, get_default_dtype
@@ -28,6 +31,10 @@ def sizes(args: tuple) -> tuple[int, ...]:
     return shape
 
 
+_SHARED = [
+    Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation="Any")
+    for name, value in (("out", None), ("dtype", None), ("device", None), ("requires_grad", False))
+]
 _OPTIONS = ("device", "layout", "pin_memory", "memory_format", "names")
 
 
@@ -48,7 +55,9 @@ def options(
 
 def finished(array: Any, requires_grad: bool = False) -> Tensor:
     """A new Tensor of an array."""
-    x = wrapped(array if isinstance(array, Base) else Base(array))
+    if not isinstance(array, Base):
+        array = Base(array, memory=INFERENCE if state.inference else None)
+    x = wrapped(array)
     if requires_grad:
         x._tensor.requires_grad = True  # pyright: ignore
         known(x)
@@ -61,7 +70,7 @@ def maker(make: Callable[..., Any]) -> Callable[..., Tensor]:
     It takes what all share: ``out``, ``dtype``, ``requires_grad`` and the ``options``; ``make``
     gets NumPy's dtype as ``d``, or None where none is given.
     """
-    name = make.__name__.rstrip("_")
+    name, own = make.__name__.rstrip("_"), signature(make)
 
     @wraps(make)
     def function(
@@ -80,6 +89,10 @@ def maker(make: Callable[..., Any]) -> Callable[..., Tensor]:
             made.requires_grad_()
         return made if out is None else _written(name, out, made)
 
+    parameters = [p for key, p in own.parameters.items() if key != "d"] + _SHARED
+    vars(function)["__signature__"] = own.replace(
+        parameters=sorted(parameters, key=lambda p: p.kind), return_annotation="Tensor"
+    )
     return function
 
 

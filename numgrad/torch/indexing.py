@@ -40,8 +40,13 @@ def _bound(value: Any) -> Any:
     return int(value) if isinstance(value, Tensor | Base) else value  # pyright: ignore
 
 
+_SEVERAL = (slice, Tensor, list, tuple, type(None), type(...))
+
+
 def as_index(x: Any, index: Any) -> tuple:
     """An index as numgrad takes it, a tuple."""
+    if isinstance(index, list) and any(isinstance(p, _SEVERAL) for p in index):
+        index = tuple(index)  # a list of indices of several axes, as PyTorch takes it
     entries = index if isinstance(index, tuple) else (index,)
     return tuple([_entry(entry) for entry in entries])
 

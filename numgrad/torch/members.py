@@ -249,6 +249,7 @@ class TensorMembers:
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """The array whose memory it shows."""
+        force = force or not state.grad_enabled
         if self._tensor.requires_grad and not force:
             raise NumgradRuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
@@ -312,7 +313,7 @@ class TensorMembers:
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
-        if not self._tensor.ndim and spec:
+        if not self._tensor.ndim:
             return self.item().__format__(spec)
         return object.__format__(self, spec) if spec else str(self)
 
@@ -500,35 +501,11 @@ class TensorMembers:
     def imag(self, value: Any) -> None:
         wrapped(ng.imag(self._tensor)).copy_(value)  # pyright: ignore
 
-    def new_tensor(self, data: Any, *, dtype: Any = None, **options: Any) -> Any:
-        """A Tensor of data in the dtype of this one."""
-        return creation.tensor(data, dtype=dtype or self.dtype, **options)
-
-    def new_full(self, size: Any, fill_value: Any, *, dtype: Any = None, **options: Any) -> Any:
-        """A Tensor of a shape and a value in the dtype of this one."""
-        return creation.full(size, fill_value, dtype=dtype or self.dtype, **options)
-
-    def new_empty_strided(self, size: Any, stride: Any, dtype: Any = None, **options: Any) -> Any:
-        """A Tensor that lies in memory as given, in the dtype of this one."""
-        return creation.empty_strided(size, stride, dtype=dtype or self.dtype, **options)
-
-    def new_zeros(self, *size: Any, dtype: Any = None, **options: Any) -> Any:
-        """Zeros of a shape in the dtype of this one."""
-        return creation.zeros(*size, dtype=dtype or self.dtype, **options)
-
-    def new_ones(self, *size: Any, dtype: Any = None, **options: Any) -> Any:
-        """Ones of a shape in the dtype of this one."""
-        return creation.ones(*size, dtype=dtype or self.dtype, **options)
-
-    def new_empty(self, *size: Any, dtype: Any = None, **options: Any) -> Any:
-        """A Tensor of a shape in the dtype of this one."""
-        return creation.empty(*size, dtype=dtype or self.dtype, **options)
-
     def new(self, *args: Any, **options: Any) -> Any:
         """A Tensor of a shape, or of data in a list, in the dtype of this one."""
         if len(args) == 1 and isinstance(args[0], list):
             return creation.tensor(args[0], dtype=self.dtype)
-        return self.new_empty(*args, **options)
+        return self.new_empty(*args, **options)  # pyright: ignore
 
     def where(self, condition: Any, other: Any) -> Any:
         """Elements where a condition holds, and of another where it does not."""
@@ -662,6 +639,17 @@ _CASTS = {
 _SAME = {"nelement": "numel", "ndimension": "dim", "__copy__": "clone"}
 
 
+def _new_of(name: str) -> Callable[..., Any]:
+    make = getattr(creation, name)
+
+    def method(self: Any, *args: Any, dtype: Any = None, **options: Any) -> Any:
+        return make(*args, dtype=dtype or self.dtype, **options)
+
+    method.__name__ = method.__qualname__ = f"new_{name}"
+    method.__doc__ = f"``torch.{name}`` in the dtype of this one, unless one is given."
+    return method
+
+
 def _caster(name: str, d: dtypes.dtype) -> Callable[..., Any]:
     def method(self: Any, memory_format: Any = None) -> Any:
         return self.to(d)
@@ -679,6 +667,8 @@ def install() -> None:
             setattr(Tensor, name, member)
     for name, d in _CASTS.items():
         setattr(Tensor, name, _caster(name, d))
+    for name in ("tensor", "full", "empty_strided", "zeros", "ones", "empty"):
+        setattr(Tensor, f"new_{name}", _new_of(name))
     for name, other in _SAME.items():
         if hasattr(Tensor, other):
             setattr(Tensor, name, vars(Tensor)[other])

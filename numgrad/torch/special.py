@@ -11,52 +11,27 @@ from numgrad.torch.calls import ROWS, publish, table
 
 
 def _polynomial(name: str, x: Any, n: Any) -> Any:
-    """Orthogonal polynomials by their three-term recurrences, of degrees by element."""
-    first, following = _FIRST[name](x)
-    degrees = np.trunc(np.asarray(getattr(n, "_array", n)))
-    top = int(degrees.max()) if degrees.size else 0
-    before, now = ng.ones_like(x), first
-    out = ng.where(degrees == 0, before, ng.zeros_like(x))
-    for k in range(1, top + 1):
-        out = ng.where(degrees == k, now, out)
-        before, now = now, following(k, now, before)
-    return out
+    """Orthogonal polynomials of degrees by element, whose fraction does not count."""
+    degrees = np.trunc(np.asarray(getattr(n, "_array", n))).astype(np.int64)
+    least = np.maximum(degrees, 0)
+    if name in ("chebyv", "chebyw"):  # differences and sums of those of the second kind
+        u = ng.special.eval_chebyu(least, x)
+        before = ng.where(degrees > 0, ng.special.eval_chebyu(np.maximum(least - 1, 0), x), 0)
+        out = u - before if name == "chebyv" else u + before
+    else:
+        out = getattr(ng.special, f"eval_{name}")(least, x)
+    return ng.where(degrees < 0, 0, out).astype(x.dtype)
 
 
-def _chebyshev(start: Any) -> Any:
-    def rule(x: Any) -> tuple[Any, Any]:
-        return start(x), lambda k, now, before: 2 * x * now - before
-
-    return rule
-
-
-def _shifted(rule: Any) -> Any:
-    return lambda x: rule(2 * x - 1)
-
-
-_FIRST: dict[str, Any] = {
-    "t": _chebyshev(lambda x: x),
-    "u": _chebyshev(lambda x: 2 * x),
-    "v": _chebyshev(lambda x: 2 * x - 1),
-    "w": _chebyshev(lambda x: 2 * x + 1),
-    "h": lambda x: (2 * x, lambda k, now, before: 2 * (x * now - k * before)),
-    "he": lambda x: (x, lambda k, now, before: x * now - k * before),
-    "l": lambda x: (
-        1 - x, lambda k, now, before: ((2 * k + 1 - x) * now - k * before) / (k + 1),
-    ),
-    "p": lambda x: (
-        x, lambda k, now, before: ((2 * k + 1) * x * now - k * before) / (k + 1),
-    ),
+_POLYNOMIALS = {
+    **{f"chebyshev_polynomial_{kind}": f"cheby{kind}" for kind in "tuvw"},
+    "hermite_polynomial_h": "hermite", "hermite_polynomial_he": "hermitenorm",
+    "laguerre_polynomial_l": "laguerre", "legendre_polynomial_p": "legendre",
 }  # fmt: skip
-_FIRST |= {f"shifted {name}": _shifted(_FIRST[name]) for name in "tuvw"}
-_families = {
-    "chebyshev_polynomial_": ("t u v w", ""),
-    "shifted_chebyshev_polynomial_": ("t u v w", "shifted "),
-    "hermite_polynomial_": ("h he", ""), "laguerre_polynomial_": ("l", ""),
-    "legendre_polynomial_": ("p", ""),
-}  # fmt: skip
+"""Polynomials, and their names behind ``eval_`` in ``ng.special``."""
 
-TABLE = """
+TABLE = (
+    """
 [float 1]
 entr(input): ng.special.entr(input)
 erfcx(input): ng.special.erfcx(input)
@@ -81,10 +56,16 @@ spherical_bessel_j0(x): ng.special.spherical_jn(0, x)
 [float 2]
 xlog1py(input, other): ng.special.xlog1py(input, other)
 zeta(input, other): ng.special.zeta(input, other)
-""" + "".join(
-    f"{prefix}{name}(input, n): _polynomial({kind + name!r}, input, n)\n"
-    for prefix, (names, kind) in _families.items()
-    for name in names.split()
+"""
+    + "".join(
+        f"{name}(input, n): _polynomial({short!r}, input, n)\n"
+        for name, short in _POLYNOMIALS.items()
+    )
+    + "".join(
+        f"shifted_chebyshev_polynomial_{kind}(input, n): "
+        f"_polynomial('cheby{kind}', 2 * input - 1, n)\n"
+        for kind in "tuvw"
+    )
 )
 _rows = table("special", globals(), TABLE)
 _same = (

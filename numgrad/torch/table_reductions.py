@@ -135,6 +135,10 @@ def median(name: str, x: Any, dim: Any, keepdim: bool) -> Any:
     values, index = picked(rows, ng.asarray(index), axis, keepdim)
     if bare:
         values, index = ng.reshape(values, ()), ng.reshape(index, ())
+    if flat and rows.dtype.kind == "f":  # equal numbers share the gradient
+        middle = values.detach()
+        equal = (rows == middle) | (ng.isnan(rows) & ng.isnan(middle))
+        return ng.max(rows[equal])
     return values if flat else _PAIRS[name](values, index)
 
 
@@ -248,6 +252,10 @@ def _gradient(x: Any, spacing: Any, dim: Any, edge_order: int) -> Any:
     dims = tuple(range(x.ndim)) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     spacing = 1 if spacing is None else spacing
     steps = spacing if isinstance(spacing, list | tuple) else [spacing] * len(dims)
+    if len(steps) != len(dims):
+        raise NumgradRuntimeError(
+            f"gradient: got {len(steps)} spacings for {len(dims)} dimensions, give one for each"
+        )
     steps = [getattr(step, "_array", step) for step in steps]
     return tuple(
         ng.gradient(x, step, axis=d, edge_order=edge_order)
@@ -361,9 +369,6 @@ unique_consecutive(input, return_inverse=False, return_counts=False, dim=None): 
     input, True, return_inverse, return_counts, dim, True)
 bincount(input, weights=None, minlength=0): ng.bincount(input, weights, minlength)
 histc(input, bins=100, min=0, max=0): _histc(input, bins, min, max)
-cov(input, *, correction=1, fweights=None, aweights=None): _cov(
-    input, correction, fweights, aweights)
-corrcoef(input): ng.corrcoef(input).astype(input.dtype)
 diff(input, n=1, dim=-1, prepend=None, append=None): _diff(input, n, dim, prepend, append)
 [same 1 inplace]
 cumsum(input, dim, *, dtype=None): _running(ng.cumsum, input, dim, dtype)
@@ -376,6 +381,9 @@ min(input, dim=None, keepdim=False, *, other=None): min == _extreme(
     "min", input, dim, keepdim, other)
 dist(input, other, p=2): ng.vector_norm(floating(input - other), ord=p)
 [float 1]
+cov(input, *, correction=1, fweights=None, aweights=None): _cov(
+    input, correction, fweights, aweights)
+corrcoef(input): ng.corrcoef(input).astype(input.dtype)
 logsumexp(input, dim, keepdim=False): ng.logsumexp(input, axes(dim, input), keepdims=keepdim)
 [same 1 function]
 std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None): (

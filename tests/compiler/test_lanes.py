@@ -216,6 +216,17 @@ def test_products_share_the_loop_over_their_longest_axis(monkeypatch):
     assert all("for base in range" in nest for nest in nests)
 
 
+def test_what_rows_of_a_block_compute_once_is_computed_side_by_side():
+    rng = np.random.default_rng(3)
+    x, w, y = rng.normal(size=(40, 28)), rng.normal(size=28), rng.normal(size=40)
+    with emulating(lanes=16):
+        compiled = ng.jit(ng.grad(lambda w, x, y: np.sum(y * np.cosh(x @ w))))
+        found = compiled(w, x, y)
+    np.testing.assert_allclose(found, (y * np.sinh(x @ w)) @ x, rtol=1e-12)
+    rows = compiled.source[compiled.source.index("for row in range") :]
+    assert re.search(r"add_product\(b\w+, e\d+, load\(float64, h0, lane", rows)
+
+
 def posed(turns: Any, points: Any, seen: Any) -> Any:
     """Points turned by few matrices, of which two at a time are looked up."""
     moved = np.sum(turns[:, None] * points[:, None], axis=3)

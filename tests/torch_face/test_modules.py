@@ -134,6 +134,7 @@ def test_settings_are_remembered():
     finally:
         torch.set_default_tensor_type("torch.FloatTensor")
     assert torch.typename(torch.ones(1)) == "torch.FloatTensor"
+    assert f"{torch.tensor(0.5)} {torch.ones(1)}" == "0.5 tensor([1.])"
 
 
 def test_gradients_are_scaled():
@@ -291,6 +292,22 @@ def test_steps_as_functions_of_torch(name):
     for own, other in zip(*results, strict=True):
         assert own.dtype == other.dtype
         np.testing.assert_allclose(own, other, rtol=2e-6, atol=1e-6)
+
+
+def test_datasets():
+    data = torch.utils.data
+    rows = data.TensorDataset(torch.arange(4))
+    assert isinstance(rows, data.Dataset)
+    assert (rows + rows)[5][0].item() == 1
+    first, second = data.random_split(rows, [0.5, 0.5])
+    assert isinstance(first, data.Subset)
+    assert sorted(first.indices + second.indices) == [0, 1, 2, 3]
+
+
+def test_a_mask_has_the_default_dtype():
+    mask = torch.nn.Transformer.generate_square_subsequent_mask
+    assert mask(2).tolist() == [[0.0, -np.inf], [0.0, 0.0]]
+    assert (mask(2).dtype, mask(2, dtype=torch.float64).dtype) == (torch.float32, torch.float64)
 
 
 def test_a_group_of_one():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import numgrad.torch as ng_torch
+from tests.torch_face.scripts import SCRIPTS
 
 FOLDER = Path(__file__).parents[2] / "perf" / "torch_programs"
 
@@ -74,3 +75,17 @@ def test_program(name):
     torch.set_num_threads(1)  # processes that are forked have no other threads
     own, other = (PROGRAMS[name](library)(10) for library in (ng_torch, torch))
     np.testing.assert_allclose(own, other, rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__)
+@pytest.mark.filterwarnings("ignore")
+def test_script(script):
+    torch = pytest.importorskip("torch")
+    own, other = (_flat(script(library)) for library in (ng_torch, torch))
+    assert len(own) == len(other)
+    for a, b in zip(own, other, strict=True):
+        if isinstance(b, np.ndarray | float):
+            assert np.asarray(a).dtype == np.asarray(b).dtype
+            np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)
+        else:
+            assert str(a).replace("torch.", "") == str(b).replace("torch.", "")

@@ -404,3 +404,32 @@ def test_copies_are_no_views():
     assert x.tolist() == [[0, 1], [2, 3]]
     with pytest.raises(RuntimeError, match="read-only"):
         torch.ones(2, dtype=torch.complex64).conj().zero_()
+
+
+def test_equal_numbers_share_the_gradient_of_a_median():
+    x = torch.tensor([1.0, 0.0, 1.0, 0.0, 0.0], requires_grad=True)
+    x.median().backward()
+    assert np.allclose(x.grad, [0, 1 / 3, 0, 1 / 3, 1 / 3])
+
+
+def test_a_list_of_indices_is_a_tuple_of_them():
+    x = torch.arange(9).reshape(3, 3)
+    assert x[[[0, 2], [1, 1]]].tolist() == [1, 7]
+    assert x[[slice(None), [0, 2]]].tolist() == [[0, 2], [3, 5], [6, 8]]
+    assert x[[0, 2]].tolist() == [[0, 1, 2], [6, 7, 8]]
+
+
+def test_what_is_made_in_inference_mode_stays_out_of_records():
+    with torch.inference_mode():
+        x = torch.ones(2)
+    with pytest.raises(RuntimeError, match="inference"):
+        (x * torch.ones(2, requires_grad=True)).sum()
+    with pytest.raises(RuntimeError, match="inference"):
+        x.add_(1)
+
+
+def test_correlations_of_integers_are_floats():
+    x = torch.tensor([[1, 1, 3], [2, 2, 5]], dtype=torch.int32)
+    assert torch.corrcoef(x).dtype is torch.cov(x).dtype is torch.float32
+    assert np.allclose(torch.corrcoef(x), 1)
+    assert [part.shape for part in torch.zeros(0, 3).chunk(2)] == [(0, 3), (0, 3)]

@@ -13,7 +13,8 @@ Note [Kept in lanes]
 --------------------
 What an iteration of a loop around lanes computes, or collects from places in memory apart from each
 other, is often the same in each of its iterations. It is then computed before, for all iterations
-of the loops inside and all lanes, and kept side by side.
+of the loops inside and all lanes, and kept side by side. So is what a loop over rows of the block
+computes once for each row.
 """
 
 from __future__ import annotations
@@ -279,8 +280,9 @@ class InvariantHoisting(IndexSetSplitting):
     def _hoist_from_lanes(self, depth: int, loop: Loop) -> None:
         """Compute what is the same in each iteration of a loop: Note [Kept in lanes]."""
         inside = loop.statements()
-        if not inside or not self._side_by_side(inside[0]) or self.hint(loop.length) < FEW:
+        if not inside or self.hint(loop.length) < FEW:
             return
+        rows = not self._side_by_side(inside[0])
         made = {s.term.number for s in inside}
         within: dict[int, Loop] = {}
         for each in _all_loops(loop)[1:]:
@@ -295,7 +297,8 @@ class InvariantHoisting(IndexSetSplitting):
             loops = self.depends(symbol)
             if self.lane in loops and not loops & set(loop.merged):
                 inner = list(dict.fromkeys(x for u, x in within.items() if u in loops))
-                if not self.reads(symbol) & made and self._worth_storing(symbol, inner):
+                worth = symbol.op != "load" and not inner if rows else True
+                if worth and not self.reads(symbol) & made and self._worth_storing(symbol, inner):
                     self.store_before(depth, symbol, inner)
                     continue
             stack.extend(reversed(symbol.args))

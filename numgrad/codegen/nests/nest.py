@@ -182,6 +182,7 @@ class NestWriter(BlockProducts):
                 continue
             if item.rows:
                 before, place = dict(self.names), f"i{self.top.loop} = base + lane"
+                self._hoist_from_lanes(depth, item)
                 rest = "width"
                 if self._adds_up(self.top, item, [*path, item]):
                     unit = _rows_together(item)
@@ -206,7 +207,8 @@ class NestWriter(BlockProducts):
         for s in inside:
             if self._partial_from(s) == len(path):
                 self.put(depth, f"acc{s.term.number} = {self._identity(s.term)}")
-        self._hoist_from_lanes(depth, loop)
+        if inside and self._side_by_side(inside[0]):
+            self._hoist_from_lanes(depth, loop)
         before = dict(self.names)
         self._hoist(depth, loop)
         self._start_scans(depth, loop)

@@ -42,9 +42,11 @@ def longer(steps: int, seconds: float) -> int:
     return int(min(MOST, max(1, steps * min(SECONDS / max(seconds, 1e-7), 1e4))))
 
 
-MANY, SHORT = 32, 1e-3
+MANY, SHORT, SHORT_AROUND = 32, 1e-3, 2.5e-4
 """How many steps made in Python are worth a warning, or machine code where they take no longer than
-so many seconds: Note [Loops of several kernels] in ``native.whole_loops``."""
+so many seconds, and of loops within: Note [Loops of several kernels] in ``native.whole_loops``."""
+PACES = 4
+"""How many times some of them are timed, after the first, which compiles."""
 
 _MOST_FIXED = 8
 """Combinations for which a loop has kernels of their own."""
@@ -205,7 +207,7 @@ class LoopProgram:
         while self.written is None and not self._has_machine_code(reverse) and done < length:
             end = length if self._machine_code is False else min(length, done + MANY)
             parts = self._chunk(operands, results, done, end, length, reverse)
-            begin = time.perf_counter()
+            begin = time.thread_time()
             self._in_turn(*parts, end - done, reverse, lengths)
             self._note_pace(begin, end - done)
             done = end
@@ -233,7 +235,7 @@ class LoopProgram:
     def _note_pace(self, begin: float, steps: int) -> None:
         """Note how long each of some steps took that were made in Python."""
         if self._machine_code is None and steps:
-            self._paces.append((time.perf_counter() - begin) / steps)
+            self._paces.append((time.thread_time() - begin) / steps)
 
     def _has_machine_code(self, reverse: bool = False) -> bool:
         """Whether steps that are no kernel are made by machine code.
@@ -241,12 +243,13 @@ class LoopProgram:
         Note [Loops of several kernels] in ``native.whole_loops``; the first times are of compiling.
         """
         if self._machine_code is None and len(self._paces) > 1:
-            entry = None
             within = isinstance(innermost(self.opaque).op, BodyOperation)  # loops, kernels mostly
-            if self._paces[-1] < SHORT and not within:
+            if min(self._paces[1:]) < (SHORT_AROUND if within else SHORT):
                 loops = import_module("numgrad.compiler.native.whole_loops")  # it imports this one
                 entry, self._obstacle = loops.loop_entry(self, reverse)
-            self._machine_code = entry or False
+                self._machine_code = entry or False
+            elif len(self._paces) > PACES:
+                self._machine_code = False
         return bool(self._machine_code)
 
     def _allocate(self, shapes: Sequence[tuple], length: int, reverse: bool) -> list[np.ndarray]:
@@ -504,7 +507,7 @@ class WhileProgram(LoopProgram):
         all_outside, done = [*outside, *length_arrays(body.axes, by_axis)], 0
         while self.written is None and not self._has_machine_code():
             most = MOST if self._machine_code is False else MANY
-            begin = time.perf_counter()
+            begin = time.thread_time()
             arrays, made = self._until(arrays, all_outside, most)
             self._note_pace(begin, made)
             done += made
@@ -575,7 +578,7 @@ class AdaptiveLoopProgram(LoopProgram):
         assert body.until is not None
         by_axis = body.by_axis(lengths)
         if self.written is None and not self._has_machine_code():
-            begin = time.perf_counter()
+            begin = time.thread_time()
             run = self._run_in_turn(arrays, by_axis)
             self._note_pace(begin, run[0])
             return run

@@ -2,11 +2,13 @@
 
 Note [Loops of several kernels]
 -------------------------------
-A step with an operation that has no form in a kernel, such as a function of ``ng.kernel``, is made
-in Python, kernel by kernel. The same calls in machine code are what native functions consist of
-(Note [Steps in machine code] in ``steps``), so where all of them have such a form the loop becomes
-one too, once a few dozen steps were made and these were short. Steps that take long are left to
-Python, which lets kernels use several threads.
+A step with an operation that has no form in a kernel, such as a function of ``ng.kernel`` or a loop
+of unknown length in a branch, is made in Python, kernel by kernel. The same calls in machine code
+are what native functions consist of (Note [Steps in machine code] in ``steps``), so where all of
+them have such a form the loop becomes one too, once a few dozen steps were made and these were
+short. Steps that take long are left to Python, which lets kernels use several threads; those of
+loops within sooner, as loops do most of the work and are kernels (descent through a particle's
+path, 75 us a step: 0.37 of the time).
 """
 
 from __future__ import annotations

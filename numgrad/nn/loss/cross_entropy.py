@@ -290,8 +290,8 @@ def _losses_of_batch(
     weight = rest[0] if rest else BatchOperand(None, False)
     if weight.batched:
         return NotImplemented
-    metas = [o.value if o.value is None else Meta(o.shape, o.value.dtype) for o in (x, target)]
-    _check_operands(op.name, *metas, weight.value)
+    example, indexed = (Meta(o.shape, o.value.dtype) for o in (x, target))
+    _check_operands(op.name, example, indexed, weight.value)
     lead = (size,) if x.ndim == 1 else (size * x.shape[0],)
     logits = apply("reshape", x.repeated(size), shape=(*lead, *x.shape[class_axis(x.ndim) :]))
     indices = apply("reshape", target.repeated(size), shape=(*lead, *target.shape[1:]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from numgrad.autograd import forward_ad as base
-from numgrad.torch.wrapping import unwrap, wrap
+from numgrad.torch.wrapping import known, same, unwrap, wrap
 
 UnpackedDualTensor = base.UnpackedDualTensor
 dual_level, enter_dual_level = base.dual_level, base.enter_dual_level
@@ -20,9 +20,11 @@ def __getattr__(name: str) -> int:
 
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     """A view of a Tensor that has a tangent."""
+    known(tangent)
     return wrap(base.make_dual(unwrap(tensor), unwrap(tangent), level=level))
 
 
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     """A Tensor without its tangent, and that."""
-    return wrap(base.unpack_dual(unwrap(tensor), level=level))
+    primal, tangent = base.unpack_dual(unwrap(tensor), level=level)
+    return UnpackedDualTensor(wrap(primal), same(tangent))

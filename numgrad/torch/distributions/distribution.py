@@ -60,10 +60,15 @@ def above_zero(x: Any) -> Any:
     return x.clamp(min=torch.finfo(x.dtype).tiny)
 
 
+def inside_unit(p: Any) -> Any:
+    """Numbers from 0 to 1, neither of them."""
+    info = torch.finfo(p.dtype)
+    return p.clamp(min=info.tiny, max=1 - info.eps)
+
+
 def inner_uniform(shape: Any, like: Any) -> Any:
-    """Uniform numbers between 0 and 1, neither of them."""
-    u, info = torch.rand(torch.Size(shape), dtype=like.dtype), torch.finfo(like.dtype)
-    return u.clamp(min=info.tiny, max=1 - info.eps)
+    """Uniform numbers between 0 and 1."""
+    return inside_unit(torch.rand(torch.Size(shape), dtype=like.dtype))
 
 
 def beta_path(x: Any, a: Any, b: Any) -> Any:

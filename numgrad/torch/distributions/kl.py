@@ -1,12 +1,13 @@
 """Kullback-Leibler divergences: formulas by pairs of classes, and users' own.
 
 Rows are ``P Q: formula``, of the parameters of ``p`` and ``q``; without ``Q`` both are of one
-class.
+class, and ``A|B`` stands for several.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from itertools import product
 from typing import Any
@@ -135,6 +136,11 @@ def _to_normal(p: Any, q: Any) -> Any:
     return log - p.entropy() + 0.5 * (p.variance + (p.mean - q.loc) ** 2) / q.scale**2
 
 
+def _infinite(p: Any, q: Any) -> Any:
+    """Divergence where ``p`` has numbers outside of the support of ``q``."""
+    return torch.full(torch.broadcast_shapes(p.batch_shape, q.batch_shape), math.inf)
+
+
 TABLE = """
 Normal: 0.5 * ((p.scale / q.scale) ** 2 + ((p.loc - q.loc) / q.scale) ** 2 - 1) - (
     p.scale / q.scale).log()
@@ -145,7 +151,6 @@ Laplace: (q.scale / p.scale).log() + (p.loc - q.loc).abs() / q.scale + p.scale /
 Cauchy: (((p.scale + q.scale) ** 2 + (p.loc - q.loc) ** 2) / (4 * p.scale * q.scale)).log()
 Uniform: torch.where((q.low > p.low) | (q.high < p.high), math.inf, (
     (q.high - q.low) / (p.high - p.low)).log())
-Exponential: q.rate / p.rate - 1 - (q.rate / p.rate).log()
 Beta: _dirichlets(*(torch.stack([d.concentration1, d.concentration0], -1) for d in (p, q)))
 Gumbel: (q.scale / p.scale).log() + EULER * (p.scale / q.scale - 1) + (p.loc - q.loc) / q.scale + (
     (q.loc - p.loc) / q.scale + torch.lgamma(1 + p.scale / q.scale)).exp() - 1
@@ -154,14 +159,8 @@ Pareto: torch.where(p.scale < q.scale, math.inf, q.alpha * (p.scale / q.scale).l
 Normal Laplace: (2 * q.scale).log() - p.entropy() + (p.scale * math.sqrt(2 / math.pi) * (
     -0.5 * ((p.loc - q.loc) / p.scale) ** 2).exp() + (p.loc - q.loc) * torch.erf(
     (p.loc - q.loc) / (p.scale * math.sqrt(2)))) / q.scale
-Laplace Normal: _to_normal(p, q)
-Uniform Normal: _to_normal(p, q)
-Exponential Normal: _to_normal(p, q)
-Gamma Normal: _to_normal(p, q)
-Gumbel Normal: _to_normal(p, q)
-Beta Normal: _to_normal(p, q)
-Chi2 Normal: _to_normal(p, q)
-Pareto Normal: _to_normal(p, q)
+Laplace|Uniform|Exponential|Gamma|Gumbel|Beta|Chi2|Pareto Normal: _to_normal(p, q)
+Exponential|Gamma|Chi2 Exponential|Gamma|Chi2: _gammas(p, q)
 Poisson: p.rate * (p.rate / q.rate).log() - (p.rate - q.rate)
 Geometric: -p.entropy() - torch.log1p(-q.probs) * p.mean - q.probs.log()
 Bernoulli: _coins(p, q)
@@ -169,34 +168,22 @@ Binomial: _binomials(p, q)
 Categorical: _classes(p, q)
 OneHotCategorical: _classes(p, q)
 Dirichlet: _dirichlets(p.concentration, q.concentration)
-MultivariateNormal: _normal_vectors(p, q)
-LowRankMultivariateNormal: _normal_vectors(p, q)
-MultivariateNormal LowRankMultivariateNormal: _normal_vectors(p, q)
-LowRankMultivariateNormal MultivariateNormal: _normal_vectors(p, q)
+MultivariateNormal|LowRankMultivariateNormal MultivariateNormal|LowRankMultivariateNormal:
+    _normal_vectors(p, q)
+Normal|Laplace|Gumbel Uniform|Exponential|Gamma|Chi2|Beta|Pareto: _infinite(p, q)
+Exponential|Gamma|Chi2|Pareto Uniform|Beta: _infinite(p, q)
+Exponential|Gamma|Chi2|Beta Pareto: _infinite(p, q)
+Poisson Bernoulli|Binomial: _infinite(p, q)
 """
-INFINITE = {
-    "Normal Laplace Gumbel": "Uniform Exponential Gamma Chi2 Beta Pareto",
-    "Exponential Gamma Chi2 Pareto": "Uniform Beta",
-    "Exponential Gamma Chi2 Beta": "Pareto",
-    "Poisson": "Bernoulli Binomial",
-}
-"""Classes of numbers outside of the support of others."""
-_GAMMAS = ("Exponential", "Gamma", "Chi2")
 _KINDS = {**line.CLASSES, **counts.CLASSES, **vectors.CLASSES}
 _NORMAL: Any = _KINDS["Normal"]
-for _row in TABLE.strip().replace("\n   ", "").split("\n"):
-    _pair, _text = _row.split(": ", 1)
+for _row in re.split(r"\n(?=\w)", TABLE.strip()):
+    _pair, _text = re.sub(r"\s+", " ", _row).split(": ", 1)
     _first, *_rest = _pair.split()
-    register_kl(_KINDS[_first], _KINDS[(_rest or [_first])[0]])(
-        eval(f"lambda p, q: {_text}", globals())
-    )
-for _first, _second in product(_GAMMAS, _GAMMAS):
-    register_kl(_KINDS[_first], _KINDS[_second])(_gammas)
-for _text, _others in INFINITE.items():
-    for _first, _second in product(_text.split(), _others.split()):
-        register_kl(_KINDS[_first], _KINDS[_second])(
-            lambda p, q: torch.full(torch.broadcast_shapes(p.batch_shape, q.batch_shape), math.inf)
-        )
+    _formula = eval(f"lambda p, q: {_text}", globals())
+    _pairs = product(_first.split("|"), _rest[0].split("|")) if _rest else [(_first, _first)]
+    for _p, _q in _pairs:
+        register_kl(_KINDS[_p], _KINDS[_q])(_formula)
 
 
 @register_kl(Independent, Independent)

@@ -17,7 +17,7 @@ from typing import Any
 from numgrad.errors import NumgradNotImplementedError, NumgradValueError
 from numgrad.torch.distributions import constraints
 from numgrad.torch.distributions.constraints import torch
-from numgrad.torch.distributions.distribution import lacking
+from numgrad.torch.distributions.distribution import inside_unit, lacking
 from numgrad.torch.nn.functional import pad, softplus
 
 
@@ -238,7 +238,7 @@ def _replaced(old: Any, new: Any, shape: Any) -> Any:
 
 TABLE = """
 ExpTransform() 1 real positive: x.exp() | y.log() | x
-SigmoidTransform() 1 real unit_interval: _inner(torch.sigmoid(x)) | torch.logit(_inner(y))
+SigmoidTransform() 1 real unit_interval: inside_unit(torch.sigmoid(x)) | torch.logit(inside_unit(y))
     | -softplus(-x) - softplus(x)
 TanhTransform() 1 real interval(-1.0,1.0): x.tanh() | torch.atanh(y)
     | 2 * (math.log(2.0) - x - softplus(-2 * x))
@@ -254,11 +254,6 @@ PositiveDefiniteTransform() None independent(real,2) positive_definite: _square(
 AffineTransform(loc, scale) torch.as_tensor(scale).sign() real real: loc + scale * x
     | (y - loc) / scale | torch.as_tensor(scale).abs().log().to(x.dtype).expand(x.shape)
 """
-
-
-def _inner(p: Any) -> Any:
-    info = torch.finfo(p.dtype)
-    return p.clamp(min=info.tiny, max=1 - info.eps)
 
 
 def _on_diagonal(function: Any, x: Any) -> Any:
@@ -329,7 +324,7 @@ class StickBreakingTransform(Transform):
         return torch.arange(x.shape[-1], 0, -1, dtype=x.dtype).log()
 
     def _call(self, x: Any) -> Any:
-        z = _inner(torch.sigmoid(x - self._offset(x)))
+        z = inside_unit(torch.sigmoid(x - self._offset(x)))
         return pad(z, [0, 1], value=1) * pad((1 - z).cumprod(-1), [1, 0], value=1)
 
     def _inverse(self, y: Any) -> Any:

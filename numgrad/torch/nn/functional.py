@@ -8,11 +8,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from numgrad.autograd.variable import Tensor as Base
-from numgrad.errors import NumgradValueError
 from numgrad.nn import functional as _base
 from numgrad.torch.calls import write
 from numgrad.torch.missing import refuse as _refuse
-from numgrad.torch.nn.layers import DTYPES, as_runtime_error, legacy_reduction, of_dtypes
+from numgrad.torch.nn.layers import DTYPES, REFUSALS, as_runtime_error, legacy_reduction, of_dtypes
 from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap, wrapped
 
 _OURS = (Tensor, Parameter)
@@ -37,7 +36,7 @@ def of_functional(function: Callable[..., Any]) -> Callable[..., Any]:
             given = of_dtypes(name, rule, given)
         try:
             result = function(*given, **params)
-        except NumgradValueError as error:
+        except REFUSALS as error:
             as_runtime_error(error)
             raise
         if out is not None:

@@ -18,7 +18,12 @@ from typing import Any, ClassVar
 
 from numgrad import nn
 from numgrad.autograd.variable import Tensor as Base
-from numgrad.errors import NumgradRuntimeError, NumgradValueError
+from numgrad.errors import (
+    NumgradIndexError,
+    NumgradRuntimeError,
+    NumgradTypeError,
+    NumgradValueError,
+)
 from numgrad.nn.lazy import LazyModule, UninitializedParameter as BaseUninitialized
 from numgrad.nn.module.members import KINDS
 from numgrad.torch import dtypes
@@ -208,7 +213,12 @@ class Layer(Module):
                 options["dtype"] = dtypes.get_default_dtype().numpy
         else:
             options.pop("dtype", None)
-        adopt(self, self._layer(*map(_argument, args), **options))
+        try:
+            layer = self._layer(*map(_argument, args), **options)
+        except REFUSALS as error:
+            as_runtime_error(error)
+            raise
+        adopt(self, layer)
         reset = getattr(type(self), "reset_parameters", None)
         if reset is not None and not hasattr(reset, "_of_layer"):
             self.reset_parameters()  # one of a subclass
@@ -224,7 +234,7 @@ class Layer(Module):
             given = of_dtypes(type(self).__name__, rule, given, own[0] if own else None)
         try:
             return wrap(self._layer.forward(view(self), *given, **unwrap(kwargs)))
-        except NumgradValueError as error:
+        except REFUSALS as error:
             as_runtime_error(error)
             raise
 
@@ -233,10 +243,27 @@ class ArgumentError(NumgradValueError, NumgradRuntimeError):
     """An argument does not fit: PyTorch raises RuntimeError where numgrad raises ValueError."""
 
 
-def as_runtime_error(error: NumgradValueError) -> None:
+class OperandError(NumgradTypeError, NumgradRuntimeError):
+    """A dtype does not fit: the same of TypeError."""
+
+
+class PlaceError(NumgradIndexError, NumgradRuntimeError):
+    """An index does not fit: the same of IndexError."""
+
+
+_ERRORS = {
+    NumgradValueError: ArgumentError,
+    NumgradTypeError: OperandError,
+    NumgradIndexError: PlaceError,
+}
+REFUSALS = tuple(_ERRORS)
+"""Errors about arguments, which PyTorch raises as RuntimeError, too."""
+
+
+def as_runtime_error(error: Exception) -> None:
     """Let an error about arguments be one of PyTorch's class, too."""
-    if type(error) is NumgradValueError:
-        error.__class__ = ArgumentError
+    if type(error) in _ERRORS:
+        error.__class__ = _ERRORS[type(error)]
 
 
 def legacy_reduction(options: dict[str, Any]) -> str:
@@ -334,6 +361,12 @@ _GROUPS = {
 """Classes that PyTorch's modules have as bases, which programs ask for with ``isinstance``."""
 
 
+def _causal_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+    """The mask of a position's future, -inf above the diagonal, in the default dtype."""
+    d = (dtype or dtypes.get_default_dtype()).numpy
+    return wrap(nn.Transformer.generate_square_subsequent_mask(sz, device, d))
+
+
 def classes() -> dict[str, type]:
     """All modules by name."""
     made: dict[str, type] = {group: type(group, (Layer,), {}) for group in _GROUPS}
@@ -355,4 +388,5 @@ def classes() -> dict[str, type]:
         else:
             base = bases.get(name) or (made["_Loss"] if name.endswith("Loss") else Layer)
             made[name] = layer_class(name, cls, (base,))
+    made["Transformer"].generate_square_subsequent_mask = staticmethod(_causal_mask)  # pyright: ignore
     return made

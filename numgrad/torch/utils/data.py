@@ -46,15 +46,34 @@ _alias(
 )
 
 
-class Dataset(_dataset.Dataset, Generic[T]):
+class Dataset(Generic[T]):
     """Base of datasets with samples by number."""
 
     def __add__(self, other: Any) -> Any:
         return _dataset.ConcatDataset([self, other])
 
 
-class IterableDataset(_dataset.IterableDataset, Generic[T]):
+class IterableDataset(_dataset.IterableDataset, Dataset[T]):
     """Base of datasets that are gone through in their own order."""
+
+
+def _as_dataset(name: str) -> Any:
+    """A class of numgrad's, which is a dataset of this room and stands in its module, too."""
+    made = type(name, (getattr(_dataset, name), Dataset), {"__module__": __name__})
+    setattr(_dataset, name, made)
+    return made
+
+
+for _name in ("ChainDataset", "ConcatDataset", "StackDataset", "Subset", "TensorDataset"):
+    globals()[_name] = _as_dataset(_name)
+
+
+def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) -> list[Any]:
+    """Subsets of a dataset, drawn at random, whose indices are lists."""
+    subsets = _dataset.random_split(dataset, lengths, generator)
+    for subset in subsets:
+        subset.indices = subset.indices.tolist()
+    return subsets
 
 
 def _lists(value: Any) -> Any:

@@ -419,3 +419,18 @@ def test_products_of_small_integers(dtype: Any) -> None:
     native = ng.jit(lambda a, b: a @ b).native(a, a)
     assert native(a, a) == a @ a
     assert native(a, a).dtype == dtype
+
+
+@pytest.mark.slow(cases=0)
+def test_iminuit_calls_it_by_its_address() -> None:
+    numba, iminuit = (pytest.importorskip(name) for name in ("numba", "iminuit"))
+    value = ng.jit(lambda p: np.sum((p - X[0]) ** 2)).native(X[0]).njit
+
+    @numba.cfunc(numba.double(numba.uint32, numba.types.CPointer(numba.double)))
+    def cost(count: Any, place: Any) -> Any:
+        return value(numba.carray(place, (count,)))
+
+    minuit = iminuit.Minuit(cost, np.zeros(3), name=["a", "b", "c"])
+    minuit.errordef = 1.0
+    minuit.migrad()
+    np.testing.assert_allclose(minuit.values, X[0], atol=1e-6)

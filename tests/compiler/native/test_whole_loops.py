@@ -25,6 +25,7 @@ def way(request, monkeypatch):
     with warnings.catch_warnings():
         if request.param == "Python":
             monkeypatch.setattr(loop_program, "SHORT", 0.0)
+            monkeypatch.setattr(loop_program, "SHORT_AROUND", 0.0)
             warnings.simplefilter("ignore", InterpretedLoopWarning)
         yield request.param
     assert bool(calls) == (request.param == "machine code")
@@ -146,3 +147,27 @@ def test_what_stays_in_python_says_so():
 
     with pytest.warns(InterpretedLoopWarning, match="pbdv"):
         called(np.float64(1.0))
+
+
+def test_a_loop_of_unknown_length_in_a_branch_of_another(way, monkeypatch):
+    """The outer loop has no kernel of its own; busy machines do not decide what is short."""
+    monkeypatch.setattr(loop_program, "SHORT_AROUND", 10.0 * (way == "machine code"))
+
+    def root(a):  # Newton's method until it stands
+        moved = lambda s: np.abs(s[0] - s[1]) > 1e-14  # noqa: E731
+        return ng.while_loop(moved, lambda s: ((s[0] + a / s[0]) / 2, s[0]), (a, 0 * a))[0]
+
+    def total(a):
+        def step(k, s):
+            return s + ng.cond(k % 2 == 0, lambda: root(a + k), lambda: -0.5 * (a + k) ** 0.5)
+
+        return ng.fori_loop(0, 150, step, 0.0 * a)
+
+    compiled, slope = ng.jit(total), ng.jit(ng.jacfwd(total))
+    found = [(compiled(a), slope(a)) for a in (2.0, 3.5)]
+    k = np.arange(150)
+    for a, (value, derivative) in zip((2.0, 3.5), found, strict=True):
+        weights = np.where(k % 2 == 0, 1.0, -0.5)
+        np.testing.assert_allclose(value, np.sum(weights * np.sqrt(a + k)), rtol=1e-13)
+        want = np.sum(weights / 2 / np.sqrt(a + k))
+        np.testing.assert_allclose(derivative, want, rtol=1e-12)

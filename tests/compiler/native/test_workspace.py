@@ -66,10 +66,9 @@ PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 def computed(native: Any, workspace: Any, arguments: Any) -> list[Any]:
     """The results of a call by ctypes."""
     arrays = native.checked(leaves(arguments), native.inputs)
-    lengths = native.lengths_of(arrays)
-    results = [np.empty(o.shape_for(lengths), o.dtype) for o in native.outputs]
     address = None if workspace is None else ctypes.addressof(workspace)
-    assert native.ctypes(*native._passed(arrays, lengths, results, address)) == 0
+    status, results = native._computed(arrays, address)
+    assert status == 0
     return results
 
 

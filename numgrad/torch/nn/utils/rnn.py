@@ -2,9 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
 from numgrad.nn import packed_sequence as base
 from numgrad.torch.missing import refuse as _refuse
-from numgrad.torch.wrapping import face_function
+from numgrad.torch.nn.layers import REFUSALS, as_runtime_error
+from numgrad.torch.wrapping import face_function as plain_function
+
+
+def face_function(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of numgrad's whose errors are of PyTorch's class, too."""
+    inner = plain_function(function)
+
+    @wraps(inner)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return inner(*args, **kwargs)
+        except REFUSALS as error:
+            as_runtime_error(error)
+            raise
+
+    return called
+
 
 PackedSequence = base.PackedSequence
 invert_permutation = face_function(base.invert_permutation)
