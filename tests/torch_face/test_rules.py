@@ -341,6 +341,11 @@ def test_losses_promote_by_category():
     x, target = torch.ones(2), torch.ones(2, dtype=torch.long)
     assert torch.nn.functional.mse_loss(x, target).dtype is torch.float32
     assert torch.nn.MSELoss()(x, target).dtype is torch.float32
+    assert torch.nn.functional.huber_loss(input=x, target=target).dtype is torch.float32
+    classes = torch.nn.AdaptiveLogSoftmaxWithLoss(2, 4, [2], div_value=1.0)
+    assert classes(torch.ones(2, 2), target).loss.dtype is torch.float32
+    with pytest.raises(RuntimeError, match="same dtype"):
+        torch.nn.functional.linear(input=x, weight=torch.ones(2, 2).double())
     with pytest.raises(RuntimeError, match="same dtype"):
         torch.nn.BCELoss()(x, x.double())
 
