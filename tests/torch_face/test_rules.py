@@ -51,6 +51,20 @@ def test_promotion_by_category(a, b, expected):
     assert (b * a).dtype is d
 
 
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ([np.float32(1), 2.0], "float32"), ([np.float64(1), 2.0], "float64"),
+        ([np.int64(1), 2.0], "float32"), ([[np.float32(1)], [2]], "float32"),
+        ([np.float32(1), 1j], "complex64"), ([np.ones(2, "f"), [1.0, 2.0]], "float32"),
+        ([1, 2.5, True], "float32"), ([], "float32"), ([1.0, np.float64(2)], "float64"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_the_dtype_of_lists(data, expected):
+    assert torch.tensor(data).dtype is getattr(torch, expected)
+
+
 def test_integers():
     x = torch.tensor([-7, 7])
     assert (x / 2).tolist() == [-3.5, 3.5]
@@ -426,3 +440,10 @@ def test_what_is_made_in_inference_mode_stays_out_of_records():
         (x * torch.ones(2, requires_grad=True)).sum()
     with pytest.raises(RuntimeError, match="inference"):
         x.add_(1)
+
+
+def test_correlations_of_integers_are_floats():
+    x = torch.tensor([[1, 1, 3], [2, 2, 5]], dtype=torch.int32)
+    assert torch.corrcoef(x).dtype is torch.cov(x).dtype is torch.float32
+    assert np.allclose(torch.corrcoef(x), 1)
+    assert [part.shape for part in torch.zeros(0, 3).chunk(2)] == [(0, 3), (0, 3)]
