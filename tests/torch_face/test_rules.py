@@ -51,6 +51,20 @@ def test_promotion_by_category(a, b, expected):
     assert (b * a).dtype is d
 
 
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ([np.float32(1), 2.0], "float32"), ([np.float64(1), 2.0], "float64"),
+        ([np.int64(1), 2.0], "float32"), ([[np.float32(1)], [2]], "float32"),
+        ([np.float32(1), 1j], "complex64"), ([np.ones(2, "f"), [1.0, 2.0]], "float32"),
+        ([1, 2.5, True], "float32"), ([], "float32"), ([1.0, np.float64(2)], "float64"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_the_dtype_of_lists(data, expected):
+    assert torch.tensor(data).dtype is getattr(torch, expected)
+
+
 def test_integers():
     x = torch.tensor([-7, 7])
     assert (x / 2).tolist() == [-3.5, 3.5]
