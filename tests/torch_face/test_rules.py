@@ -51,6 +51,20 @@ def test_promotion_by_category(a, b, expected):
     assert (b * a).dtype is d
 
 
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ([np.float32(1), 2.0], "float32"), ([np.float64(1), 2.0], "float64"),
+        ([np.int64(1), 2.0], "float32"), ([[np.float32(1)], [2]], "float32"),
+        ([np.float32(1), 1j], "complex64"), ([np.ones(2, "f"), [1.0, 2.0]], "float32"),
+        ([1, 2.5, True], "float32"), ([], "float32"), ([1.0, np.float64(2)], "float64"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_the_dtype_of_lists(data, expected):
+    assert torch.tensor(data).dtype is getattr(torch, expected)
+
+
 def test_integers():
     x = torch.tensor([-7, 7])
     assert (x / 2).tolist() == [-3.5, 3.5]
@@ -356,6 +370,11 @@ def test_losses_promote_by_category():
     x, target = torch.ones(2), torch.ones(2, dtype=torch.long)
     assert torch.nn.functional.mse_loss(x, target).dtype is torch.float32
     assert torch.nn.MSELoss()(x, target).dtype is torch.float32
+    assert torch.nn.functional.huber_loss(input=x, target=target).dtype is torch.float32
+    classes = torch.nn.AdaptiveLogSoftmaxWithLoss(2, 4, [2], div_value=1.0)
+    assert classes(torch.ones(2, 2), target).loss.dtype is torch.float32
+    with pytest.raises(RuntimeError, match="same dtype"):
+        torch.nn.functional.linear(input=x, weight=torch.ones(2, 2).double())
     with pytest.raises(RuntimeError, match="same dtype"):
         torch.nn.BCELoss()(x, x.double())
 
