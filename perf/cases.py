@@ -248,7 +248,8 @@ def compiled_cases() -> list[Case]:
         label = f"jit/{name}{'/contract' if contract else ''}/handwritten"
         found.append(Case(label, contestants, ("serial", "parallel"), target))
 
-    for n, jax, hand in ((100, 6.0, None), (100_000, 1.5, 1.15), (10_000_000, 3.5, 1.15)):
+    lengths = ((100, 6.0, None), (1000, 10.0, None), (100_000, 1.5, 1.15), (10_000_000, 3.5, 1.15))
+    for n, jax, hand in lengths:
         case(f"chain/{n}", "chain", ("jax",), 1 / jax, n=n)
         by_hand(f"chain/{n}", "chain", hand, n=n)
     for n in (40_000, 160_000, 10_000_000):  # the last: large temporaries, which a pool keeps

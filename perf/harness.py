@@ -97,7 +97,36 @@ def environment(threads: int, extra: Mapping[str, str] | None = None) -> dict[st
         [str(ROOT), str(HERE), *filter(None, [result.get("PYTHONPATH")])]
     )
     result.update(extra or {})
+    flags = [f for f in (result.get("XLA_FLAGS"), result.get("PERF_XLA_FLAGS")) if f]
+    if flags:
+        result["XLA_FLAGS"] = " ".join(flags)
     return result
+
+
+def without_avx512() -> dict[str, str]:
+    """Settings that let numgrad, Numba, NumPy, BLAS, torch and JAX use AVX2 at most.
+
+    They are those of their own: what a library decides by itself when it runs is as on such a CPU.
+    """
+    from llvmlite import binding
+    from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
+
+    beyond = ("avx512", "avx10", "amx", "evex512")
+    features = binding.get_host_cpu_features().items()
+    wide = [n for n in __cpu_dispatch__ if "512" in n or n == "X86_V4"]
+    return {
+        "NUMBA_CPU_NAME": "haswell",
+        "NUMBA_CPU_FEATURES": ",".join(
+            f"{'+' if has and not name.startswith(beyond) else '-'}{name}"
+            for name, has in sorted(features)
+        ),
+        "NPY_DISABLE_CPU_FEATURES": " ".join(n for n in wide if __cpu_features__.get(n)),
+        "OPENBLAS_CORETYPE": "Haswell",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "PERF_XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
+    }
 
 
 # ---------------------------------------------------------------------------------- the worker

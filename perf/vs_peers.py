@@ -21,7 +21,7 @@ from typing import Any
 import first_calls
 import processes
 from cases import FORCED, HANDWRITTEN, LIBRARIES, Case, cases
-from harness import Samples, Team, WorkerError, busy_cpu
+from harness import Samples, Team, WorkerError, busy_cpu, without_avx512
 
 BUSY = 0.25
 """Share of the CPUs in other hands from which a figure is in doubt."""
@@ -64,6 +64,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--busy", action="store_true", help="keep one CPU busy with a process that does nothing"
     )
+    parser.add_argument("--avx2", action="store_true", help="as on a CPU without AVX-512")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure to FILE")
     return parser.parse_args(argv)
 
@@ -180,6 +181,8 @@ def run_cases(chosen: Sequence[Case], options: argparse.Namespace) -> tuple[list
 def main(argv: Sequence[str] | None = None) -> int:
     """Run; 0 whether targets are met or not, 1 if a chosen case has no figure, 2 if none is."""
     options = parse(argv)
+    if options.avx2:
+        os.environ.update(without_avx512())
     if options.quick:
         options.rounds = min(options.rounds, 3)
     chosen = [c for c in cases() if selected(c.name, options.only)]

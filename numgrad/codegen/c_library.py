@@ -21,7 +21,7 @@ import numpy as np
 if TYPE_CHECKING:  # importing it takes as long as the rest
     from collections.abc import Mapping, Sequence
 
-FORMAT = 1
+FORMAT = 2
 """Version of ``NAME.json``."""
 MESSAGES = {
     1: "lengths do not go together as in the examples (lengths 0 and 1 are examples of their own)",
@@ -279,12 +279,14 @@ class ExportedFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Compute as the Python function does, with arrays of the dtypes of the examples."""
         arrays = self.checked(self._leaves(args, kwargs), self.inputs)
+        status, results = self._computed(arrays)
+        return self._failed(status, args, kwargs) if status else self._nested(results)
+
+    def _computed(self, arrays: Sequence[Any], workspace: Any = None) -> tuple[int, list[Any]]:
+        """The status of a call and its results."""
         lengths = self.lengths_of(arrays)
         results = [np.empty(o.shape_for(lengths), o.dtype) for o in self.outputs]
-        status = self.ctypes(*self._passed(arrays, lengths, results))
-        if status:
-            return self._failed(status, args, kwargs)
-        return self._nested(results)
+        return self.ctypes(*self._passed(arrays, lengths, results, workspace)), results
 
     def workspace(self, *args: Any, **kwargs: Any) -> Workspace:
         """A workspace of the size that a call with these arguments needs.
@@ -301,10 +303,8 @@ class ExportedFunction:
     def _bytes_for(self, leaves: Sequence[Any]) -> tuple[int, int]:
         """The status of a call with copies of these, and how much memory it had in use."""
         arrays = [np.array(a) for a in self.checked(leaves, self.inputs)]
-        lengths = self.lengths_of(arrays)
-        results = [np.empty(o.shape_for(lengths), o.dtype) for o in self.outputs]
         query = Workspace(0)
-        status = self.ctypes(*self._passed(arrays, lengths, results, ctypes.addressof(query)))
+        status, _ = self._computed(arrays, ctypes.addressof(query))
         return status, query.needed
 
     @cached_property

@@ -8,23 +8,27 @@ tensor([2., 4.])
 
 Note [Room of the face]
 -----------------------
-``wrapping``
-    the class ``Tensor``, a wrapper of numgrad's (why: Note [Wrapper, subclass or flag]): ``wrap``
-    and ``unwrap`` go between the two, through tuples, lists and dicts; ``same`` gives the wrapper
-    that users have already (Note [Identity]); ``face_function`` makes a function of numgrad's one
-    of the face, ``user_function`` the reverse, for hooks and closures that numgrad calls.
-    Operations of numgrad that are called with wrappers give wrappers (``Tensor.apply``), so
-    code of numgrad that only calls operations (most layers) takes them too; code that asks for
-    ``x.dtype.kind`` or ``x.size`` has to get numgrad's Tensors.
-``calls``
-    rows of tables and what follows from them: Note [Rows of names]. A module is declared by
-    ``publish(space, globals(), table(space, globals(), TEXT))``.
-``table_*``, ``linalg``, ``fft``, ``special``
-    the tables.
-``members``, ``indexing``, ``creation``, ``random``, ``dtypes``, ``printing``
-    what follows from no table.
-``missing``
-    names that PyTorch has and the face lacks.
+PyTorch's names have three origins here.
+
+**Functions and methods are rows** of tables, ``name(parameters): expression`` of numgrad's Tensors,
+with a word on promotion: Note [Rows of names] in ``calls``, which makes functions, methods, forms
+in place and with ``out=`` of them, and puts machine code behind what is one operation. Tables:
+``table_*`` (the topmost module), ``linalg``, ``fft``, ``special``, ``signal``, ``masked``.
+Distributions are rows as well, over families of ``ng.stats``: ``distributions.distribution``.
+
+**Classes are numgrad's**, in one of three ways. ``wrapping.Tensor`` is an object around a Tensor of
+numgrad (why: Note [Wrapper, subclass or flag]); ``wrap`` and ``unwrap`` go between the two, through
+tuples, lists and dicts; ``same`` gives the wrapper that users have already (Note [Identity]);
+``face_function`` makes a function of numgrad's one of the face, ``user_function`` the reverse, for
+hooks and closures that numgrad calls. Modules that compute nothing, such as containers, states and
+schedules, are executed a second time with these classes: Note [Specialized modules] in
+``specialization``. Layers and optimizers call those of numgrad: Notes [Views of layers] in
+``nn.layers`` and [Optimizers and their twins] in ``optim.base``.
+
+**By hand** is what follows from no table: ``members`` of Tensors and ``indexing``; ``creation`` and
+``random``, whose functions share ``maker``; ``dtypes``, with Note [Promotion by category];
+``printing``; ``serialization``; ``compilation``; ``missing``, the names that PyTorch has and the
+face lacks; ``substitution``, by which ``import torch`` gives this room.
 """
 
 from importlib import import_module as _import_module

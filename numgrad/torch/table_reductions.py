@@ -369,9 +369,6 @@ unique_consecutive(input, return_inverse=False, return_counts=False, dim=None): 
     input, True, return_inverse, return_counts, dim, True)
 bincount(input, weights=None, minlength=0): ng.bincount(input, weights, minlength)
 histc(input, bins=100, min=0, max=0): _histc(input, bins, min, max)
-cov(input, *, correction=1, fweights=None, aweights=None): _cov(
-    input, correction, fweights, aweights)
-corrcoef(input): ng.corrcoef(input).astype(input.dtype)
 diff(input, n=1, dim=-1, prepend=None, append=None): _diff(input, n, dim, prepend, append)
 [same 1 inplace]
 cumsum(input, dim, *, dtype=None): _running(ng.cumsum, input, dim, dtype)
@@ -384,6 +381,9 @@ min(input, dim=None, keepdim=False, *, other=None): min == _extreme(
     "min", input, dim, keepdim, other)
 dist(input, other, p=2): ng.vector_norm(floating(input - other), ord=p)
 [float 1]
+cov(input, *, correction=1, fweights=None, aweights=None): _cov(
+    input, correction, fweights, aweights)
+corrcoef(input): ng.corrcoef(input).astype(input.dtype)
 logsumexp(input, dim, keepdim=False): ng.logsumexp(input, axes(dim, input), keepdims=keepdim)
 [same 1 function]
 std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None): (

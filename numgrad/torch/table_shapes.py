@@ -111,6 +111,8 @@ def _split(x: Any, size: Any, dim: int) -> tuple:
 
 
 def _chunk(x: Any, chunks: int, dim: int) -> tuple:
+    if not x.shape[dim]:
+        return tuple(ng.array_split(x, chunks, dim))
     return _split(x, max(-(-x.shape[dim] // chunks), 1), dim)
 
 

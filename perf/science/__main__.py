@@ -136,6 +136,7 @@ def main() -> int:
     parser.add_argument("--sizes", default="small,middle,large")
     parser.add_argument("--seconds", type=float, default=0.2, help="of a library's turn")
     parser.add_argument("--json", type=Path, help="write all figures")
+    parser.add_argument("--avx2", action="store_true", help="as on a CPU without AVX-512")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     for unknown in sorted(set(args.programs) - set(PROGRAMS)):
@@ -145,8 +146,10 @@ def main() -> int:
         print(json.dumps(measure(name, args.sizes.split(","), args.seconds)))
         return 0
     from gradbench.cpp import processor
-    from harness import environment
+    from harness import environment, without_avx512
 
+    if args.avx2:
+        os.environ.update(without_avx512())
     threads = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     print(f"one thread of {processor()}; CPU time, smallest of all turns", flush=True)
     table: dict[str, Any] = {}

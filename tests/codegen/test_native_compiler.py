@@ -150,6 +150,22 @@ def test_shifts_by_any_number_are_those_of_numpy(dtype):
         np.testing.assert_array_equal(ng.jit(shift)(a[:1], b[:1]), expected[:1])
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint64"])
+def test_divisions_by_powers_of_two_are_those_of_numpy(dtype):
+    info = np.iinfo(dtype)
+    x = np.array([0, 1, 5, 63, 64, 65, info.max, info.max - 1, info.min, info.min + 1], dtype)
+    x = np.concatenate([x, x - np.array(7, dtype)])
+    powers = [1, 2, 64, int(info.max) // 2 + 1]
+
+    def divided(x):
+        return [(x % k, x // k) for k in (dtype(n) for n in powers)]
+
+    dtype = np.dtype(dtype).type
+    for (rest, quotient), n in zip(ng.jit(divided)(x), powers, strict=True):
+        assert np.asarray(rest).tolist() == [k % n for k in x.tolist()]
+        assert np.asarray(quotient).tolist() == [k // n for k in x.tolist()]
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "float32", "bool"])
 def test_what_adds_to_elements_writes_their_bytes_alone(dtype):
     def added(x, places, values):

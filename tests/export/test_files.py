@@ -303,7 +303,7 @@ def test_the_description_says_what_it_was_made_by(native: Any, tmp_path: Path) -
     assert about["target"]["name"] == "generic"
     assert about["functions"]["f"]["inputs"][0]["shape"] == ["x_length"]
     (tmp_path / "model.json").write_text(json.dumps(about | {"format": 0}))
-    with pytest.raises(ng.NumgradValueError, match="has format 0, this reads 1; export it again"):
+    with pytest.raises(ng.NumgradValueError, match="has format 0, this reads 2; export it again"):
         ng.load_native(tmp_path / "model")
 
 

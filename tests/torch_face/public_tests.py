@@ -25,6 +25,7 @@ import types
 import unittest
 import warnings
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,8 @@ def run_file(checkout: Path, file: str, library: str, pattern: str) -> dict[str,
     torch = importlib.import_module(library)
     torch.set_num_threads(1)
     given = flags()
-    given["torch.testing._internal.common_utils"]["TestCase"] = test_case(torch)
+    tools = {"TestCase": test_case(torch), "freeze_rng_state": torch.random.fork_rng}
+    given["torch.testing._internal.common_utils"].update(tools)
     install(torch, checkout, given)
     sys.path[:0] = [str(checkout / "test"), str((checkout / "test" / file).parent)]
     module = types.ModuleType(file.rpartition("/")[2][:-3])
@@ -164,7 +166,10 @@ def _out_of_time(*_: Any) -> None:
 
 def reason_for(name: str) -> str:
     """The reason for which a failing test is a named exception, or nothing."""
-    return next((why for p, why in EXCEPTIONS.items() if re.fullmatch(p, name)), "")
+    owner, _, method = name.rpartition(".")
+    method = method.removeprefix("test_")
+    names = (method, f"{owner.rpartition('.')[2]}.{method}")
+    return next((EXCEPTIONS[p] for p in EXCEPTIONS if any(fnmatchcase(n, p) for n in names)), "")
 
 
 def counts(rows: dict[str, tuple[str, str]], truth: dict[str, tuple[str, str]]) -> dict[str, int]:

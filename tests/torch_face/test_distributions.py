@@ -15,6 +15,9 @@ SCIPY = {
     "Gamma": ((2.5, 1.5), stats.gamma(2.5, scale=1 / 1.5)),
     "StudentT": ((5.0, 0.3, 1.5), stats.t(5.0, 0.3, 1.5)),
     "Kumaraswamy": ((1.0, 2.5), stats.beta(1.0, 2.5)),
+    "Beta": ((0.7, 2.5), stats.beta(0.7, 2.5)),
+    "Pareto": ((0.1, 2.5), stats.pareto(2.5, scale=0.1)),
+    "Chi2": ((2.5,), stats.chi2(2.5)),
     "Weibull": ((1.5, 2.5), stats.weibull_min(2.5, scale=1.5)),
     "VonMises": ((0.3, 1.5), stats.vonmises(1.5, 0.3)),
 }
@@ -26,6 +29,8 @@ def test_density_and_moments_are_those_of_scipy(name):
     d = getattr(D, name)(*[torch.tensor(a, dtype=torch.float64) for a in args])
     np.testing.assert_allclose(d.log_prob(X).numpy(), truth.logpdf(X.numpy()), rtol=1e-10)
     np.testing.assert_allclose(d.entropy().item(), truth.entropy(), rtol=1e-7)
+    np.testing.assert_allclose(d.cdf(X).numpy(), truth.cdf(X.numpy()), rtol=1e-9)
+    np.testing.assert_allclose(d.icdf(X).numpy(), truth.ppf(X.numpy()), rtol=1e-7)
     if name != "VonMises":  # whose variance is the circular one
         np.testing.assert_allclose(d.mean.item(), truth.mean(), rtol=1e-9)
         np.testing.assert_allclose(d.variance.item(), truth.var(), rtol=1e-9)

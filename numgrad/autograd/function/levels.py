@@ -31,7 +31,7 @@ class VmapInfo(NamedTuple):
     """Facts about the batch for a Function's ``vmap``."""
 
     batch_size: int
-    randomness: str = "error"
+    randomness: str = "different"
 
 
 class Batchable(function_call.Definition, Protocol):
@@ -180,7 +180,7 @@ def _by_rule(
     """Outputs for all examples by the user's rule."""
     in_dims = tuple([0 if own else None for own in batched])
     with _below():
-        returned = rule(VmapInfo(level.size), in_dims, *args)
+        returned = rule(VmapInfo(level.size, level.randomness), in_dims, *args)
         if not (isinstance(returned, tuple) and len(returned) == 2):
             raise NumgradTypeError(
                 f"{function.__name__}.vmap: returned {type(returned).__name__}; return a pair: the "

@@ -113,6 +113,10 @@ def binary(f: FunctionWriter, op: str, a: Number, b: Number) -> Number:
         return _shift(f, op, a, b)
     if op in _INTEGER:
         return apply(f, _INTEGER[op], a, b, dtype=dtype)
+    if op in ("//", "%") and _is_power_of_two(b.literal):
+        if op == "%":
+            return apply(f, "and", a, constant(b.literal - 1, dtype), dtype=dtype)
+        return _shift(f, ">>", a, constant(b.literal.bit_length() - 1, dtype))
     if op == "//":
         return _floor_divide(f, a, b)
     if op == "%":
@@ -138,6 +142,10 @@ def _shift(f: FunctionWriter, op: str, a: Number, b: Number) -> Number:
     if shift == "ashr":
         return shifted
     return select(f, within, shifted, constant(0, dtype))
+
+
+def _is_power_of_two(number: int | None) -> bool:
+    return number is not None and number > 0 and not number & (number - 1)
 
 
 DIVISIONS = 2

@@ -23,7 +23,7 @@ from numgrad.codegen.native.ir import Unsupported
 
 TRIAL_NS = 10_000
 """Nanoseconds of the tasks by which the others are judged."""
-WORTH_NS = 100_000
+WORTH_NS = 200_000
 """Nanoseconds of work, in one thread, for which a further one is created."""
 SYMBOLS = ("clock_gettime", "pthread_create", "pthread_join")
 

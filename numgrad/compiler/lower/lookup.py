@@ -16,6 +16,7 @@ from numgrad.codegen.nests.terms import GATHER, ONE, SCAN, SCATTER, Term, Terms,
 from numgrad.codegen.reduction_plan import identity
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.sizes import Size
+from numgrad.compiler.lower.index_range import is_place
 from numgrad.compiler.lower.lowering import Lowering, lowering, operands, shape_of
 
 
@@ -25,6 +26,8 @@ def positions(terms: Terms, indices: Term, length: Length, *, wrap: bool = True)
         return None
     n, zero = terms.size(length, INT64), terms.constant(0, INT64)
     index = terms.cast(indices, INT64)
+    if is_place(terms, index, length):
+        return index
     if wrap:
         back = terms.map("add", (index, n), INT64)
         index = where(terms, terms.map("less", (index, zero), BOOL), back, index)

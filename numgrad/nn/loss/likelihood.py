@@ -435,7 +435,8 @@ def gaussian_nll_loss(
     check_reduction(name, reduction)
     if not eps > 0:
         raise NumgradValueError(f"{name}: eps must be positive, got {eps}")
-    input, var = asarray(input), asarray(var)
+    input = asarray(input)
+    var = asarray(var, input.dtype) if isinstance(var, int | float) else asarray(var)
     shape = tuple(input.shape)
     if var.ndim and tuple(var.shape) != shape:
         if tuple(var.shape) == shape[:-1]:

@@ -66,10 +66,9 @@ PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 def computed(native: Any, workspace: Any, arguments: Any) -> list[Any]:
     """The results of a call by ctypes."""
     arrays = native.checked(leaves(arguments), native.inputs)
-    lengths = native.lengths_of(arrays)
-    results = [np.empty(o.shape_for(lengths), o.dtype) for o in native.outputs]
     address = None if workspace is None else ctypes.addressof(workspace)
-    assert native.ctypes(*native._passed(arrays, lengths, results, address)) == 0
+    status, results = native._computed(arrays, address)
+    assert status == 0
     return results
 
 
@@ -92,6 +91,17 @@ def test_memory_comes_from_the_caller(name: str) -> None:
     assert (
         len(re.findall(r"call[^\n]* @(?:malloc|calloc|realloc|numgrad_\w*allocate)\(", text)) == 1
     )
+
+
+@pytest.mark.slow(cases=0)
+def test_memory_is_used_again() -> None:
+    def smooth(x: Any, _: Any) -> Any:
+        return smoothed(np.linalg.solve(SQUARE, x), 3), None
+
+    def loop(length: int) -> Any:
+        return ng.jit(lambda x: ng.scan(smooth, x, length=length)[0]).native(X, workspace=True)
+
+    assert loop(4).workspace_size == loop(400).workspace_size > 0
 
 
 @pytest.mark.slow(cases=0)
