@@ -82,7 +82,12 @@ assert status == 0
 # | PyTorch | `numgrad.torch` |
 # |---|---|
 # | random numbers of a seed | others of the same distributions |
-# | `cuda`, `mps`, `half`, `bfloat16`, sparse and quantized tensors, `torch.jit`, `torch.fx` | an error that names the way; `torch.cuda.is_available()` is False |
+# | `cuda`, `mps`, `half`, `bfloat16`, sparse and quantized tensors, `torch.jit`, `torch.fx`, `torch.hub` | an error that names the way, also of `import`; `torch.cuda.is_available()` is False |
+# | `torch.autocast`, `torch.amp.GradScaler` | `autocast` with `enabled=False`, else an error; `GradScaler` scales losses of float32 |
+# | `torch.backends`, `set_float32_matmul_precision`, `use_deterministic_algorithms` | can be set and are remembered; results are float32 throughout and have the same bits for any number of threads |
+# | `torch.distributed` with `gloo` or `mpi`, `DistributedDataParallel`, `mp.spawn`, `torchrun` | MPI (`mpi4py`); in place of `torchrun`: `python -m numgrad launch -n 2 -m numgrad torch script.py` |
+# | `torch.profiler` | `numgrad.profiler` with PyTorch's names; the table has its columns, rows are named as numgrad's operations and kernels |
+# | `optim.adam.adam(...)` and others, `torch._foreach_add` | the same numbers; no faster than the classes |
 # | messages of errors, names of nodes (`SquareBackward` of `x**2`) | numgrad's; classes of errors are PyTorch's |
 # | workers of a `DataLoader`: processes | threads; batches come in the same order |
 # | `register_backward_hook` (deprecated) | acts as `register_full_backward_hook` |

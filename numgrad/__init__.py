@@ -71,8 +71,9 @@ other name loads ``numgrad.tensors``, which is Tensors with the usual operations
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
-from numgrad.core.namespaces import namespace as _namespace, uncollected as _uncollected
+from numgrad.core.namespaces import namespace as _namespace
 from numgrad.errors import NumgradAttributeError as _NumgradAttributeError
+from numgrad.libraries import uncollected as _uncollected
 
 __version__ = "0.1.0"
 

@@ -11,10 +11,12 @@ its record does not list. Of frozen programs, which have neither, names tell. Co
 as that of a notebook, is the user's.
 """
 
+import gc
 import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from types import FrameType
 
@@ -112,3 +114,18 @@ def _installed_in(folder: str) -> frozenset[str]:
 
     records = [d.read_text("RECORD") or "" for d in distributions(path=[folder[:-1]])]
     return frozenset(line.partition(",")[0] for text in records for line in text.splitlines())
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Import without collecting garbage, which looks at all that was loaded, again and again.
+
+    Nothing that modules make is garbage; looking for it takes a tenth of the time of imports.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -248,17 +248,18 @@ def compiled_cases() -> list[Case]:
         label = f"jit/{name}{'/contract' if contract else ''}/handwritten"
         found.append(Case(label, contestants, ("serial", "parallel"), target))
 
-    for n, jax, hand in ((100, 6.0, None), (100_000, 1.5, 1.15), (10_000_000, 3.5, 1.15)):
+    lengths = ((100, 6.0, None), (1000, 10.0, None), (100_000, 1.5, 1.15), (10_000_000, 3.5, 1.15))
+    for n, jax, hand in lengths:
         case(f"chain/{n}", "chain", ("jax",), 1 / jax, n=n)
         by_hand(f"chain/{n}", "chain", hand, n=n)
     for n in (40_000, 160_000, 10_000_000):  # the last: large temporaries, which a pool keeps
         case(f"logsumexp/{n}", "log sum", ("jax",), 0.8, n=n)
     sizes = {"samples": 10_000, "features": 50}
     case("logistic/10000 x 50", "logistic", ("jax",), 1 / 1.7, **sizes)
-    by_hand("logistic/10000 x 50", "logistic", 1.5, **sizes)
+    by_hand("logistic/10000 x 50", "logistic", 1.2, **sizes)
     sizes = {"samples": 4096, "classes": 1000}
     case("cross entropy/4096 x 1000", "cross_entropy", ("jax",), 1 / 1.3, **sizes)
-    by_hand("cross entropy/4096 x 1000", "cross_entropy", None, **sizes)
+    by_hand("cross entropy/4096 x 1000", "cross_entropy", 1.2, **sizes)
     for d, components, jax, hand in (
         (2, 5, 1 / 1.5, 2.0), (10, 25, 1 / 1.5, 1.4), (32, 25, 1 / 1.5, 1.4), (64, 25, 0.9, None),
     ):  # fmt: skip

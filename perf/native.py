@@ -3,7 +3,9 @@
 Nanoseconds of CPU time for each call, the least of several rounds in turns: value and gradient of
 ``sum(exp(-x**2) * x)`` from a loop of Numba, from Python, and by JAX if that is there; then an
 integral by ``scipy.integrate.quad``; leapfrog steps of a logistic regression in Numba; calls in two
-threads; last how long new processes take, after NumPy, to load an exported function and call it.
+threads; last how long new processes take, after NumPy, to load an exported function and call it,
+and, after a call of the compiled function, to make a native function and to export it, without and
+with it on disk.
 """
 
 from __future__ import annotations
@@ -220,6 +222,38 @@ def first_calls(repeats: int = 5) -> dict[str, float]:
     return least
 
 
+_MADE = """
+import numpy as np, sys, time
+import numgrad as ng
+x = np.ones(10)
+fast = ng.jit(ng.value_and_grad(lambda x: np.sum(np.exp(-x * x) * x)))
+fast(x)
+start = time.process_time()
+native = fast.native(x)
+middle = time.process_time()
+ng.export({"f": native}, "g")
+print(middle - start, time.process_time() - middle)
+"""
+
+
+def made(repeats: int = 5) -> dict[str, float]:
+    """Nanoseconds to make and to export a native function; from disk the least of processes."""
+    folder = Path(tempfile.mkdtemp())
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
+    environment |= {"PYTHONPYCACHEPREFIX": str(folder), "PYTHONDONTWRITEBYTECODE": ""}
+    runs = []
+    for k in range(repeats + 2):  # the first two have empty caches, of which one has bytecode
+        environment["NUMGRAD_CACHE_DIR"] = str(folder / f"kernels{min(k, 1)}")
+        command = [sys.executable, "-c", _MADE]
+        text = subprocess.check_output(command, cwd=folder, env=environment, text=True)
+        runs.append([1e9 * float(word) for word in text.split()])
+    results = {}
+    for number, what in enumerate(("native", "export")):
+        results[f"{what}, nothing on disk"] = runs[1][number]
+        results[f"{what}, from disk"] = min(run[number] for run in runs[2:])
+    return results
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -243,6 +277,9 @@ def main() -> None:
             print(f"    {name:26}{value:14,.0f} ns", flush=True)
     print("first call of a process, after NumPy")
     for name, value in first_calls().items():
+        print(f"    {name:26}{value:14,.0f} ns", flush=True)
+    print("after a call of the compiled function")
+    for name, value in made().items():
         print(f"    {name:26}{value:14,.0f} ns", flush=True)
 
 

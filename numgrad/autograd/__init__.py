@@ -16,15 +16,7 @@ from numgrad.core.namespaces import namespace as _namespace
 
 _namespace(
     globals(),
-    {
-        "numgrad.autograd": "forward_ad function graph",
-        "numgrad.autograd.anomaly": "detect_anomaly is_anomaly_check_nan_enabled "
-        "is_anomaly_enabled set_detect_anomaly",
-        "numgrad.autograd.engine.backward": "backward grad",
-        "numgrad.autograd.function": "Function",
-        "numgrad.autograd.modes": "Variable enable_grad inference_mode is_grad_enabled "
-        "is_inference_mode_enabled no_grad set_grad_enabled",
-    },
+    {},
     {
         "gradcheck": "ng.testing.gradcheck",
         "gradgradcheck": "ng.testing.gradgradcheck",
@@ -36,5 +28,13 @@ _namespace(
         "enforce_grad_layout_policy": "a .grad lies as its gradient came; store a new one in it",
         "NestedIOFunction": "ng.autograd.Function with ng.tree.leaves of nested arguments",
     },
-    late={"numgrad.autograd": "functional"},  # a wrapper of what stands on a higher floor
+    late={
+        "numgrad.autograd": "forward_ad function functional graph",
+        "numgrad.autograd.anomaly": "detect_anomaly is_anomaly_check_nan_enabled "
+        "is_anomaly_enabled set_detect_anomaly",
+        "numgrad.autograd.engine.backward": "backward grad",
+        "numgrad.autograd.function": "Function",
+        "numgrad.autograd.modes": "Variable enable_grad inference_mode is_grad_enabled "
+        "is_inference_mode_enabled no_grad set_grad_enabled",
+    },
 )

@@ -60,6 +60,7 @@ from numgrad.codegen.locks import KERNELS, deferred, give_way
 from numgrad.codegen.native.ir import Unsupported
 from numgrad.dataclass import dataclass
 from numgrad.errors import warn
+from numgrad.libraries import uncollected
 
 
 class HostedCode:
@@ -345,7 +346,8 @@ def _stem(kernel: Kernel, externals: tuple[str, ...], *stamps: str) -> str:
 
 def _native(kernel: Kernel, externals: tuple[str, ...], keep: bool) -> Kernel:
     """Load a kernel's object, or compile its text straight to one."""
-    from numgrad.codegen.native.kernel import NativeCode, native_stamp
+    with uncollected():  # with it comes llvmlite
+        from numgrad.codegen.native.kernel import NativeCode, native_stamp
 
     code = NativeCode(kernel)
     stem = _stem(kernel, externals, native_stamp())

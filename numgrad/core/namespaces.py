@@ -15,16 +15,15 @@ knows exact classes: a user's subclass is pickled as any other.
 """
 
 import copyreg
-import gc
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
 from numgrad.errors import NumgradAttributeError
+from numgrad.libraries import uncollected
 
 HOMES: dict[str, dict[str, tuple[str, str]]] = {}
 """Public namespaces -> their names -> module and name there."""
@@ -77,21 +76,6 @@ def namespace(
     public["__getattr__"] = __getattr__ if late else missing
     public["__dir__"], public["__all__"] = lambda: names, names
     return names
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Import without collecting garbage, which looks at all that was loaded, again and again.
-
-    Nothing that modules make is garbage; looking for it takes a tenth of the time of imports.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _table(homes: Mapping[str, str]) -> dict[str, tuple[str, str]]:

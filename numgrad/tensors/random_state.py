@@ -6,6 +6,7 @@ reaches these as arguments of a call or as its own variables, so these are searc
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,7 +20,6 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import Op
 from numgrad.core.referents import RECEIVER, referents
 from numgrad.libraries import is_users_module
-from numgrad.random import Generator
 
 _CONTAINERS = (list, tuple, set, dict, deque)
 
@@ -114,7 +114,8 @@ def _sources(value: Any, seen: set[int]) -> Iterator[Any]:
         if _is_of_user(child) and id(child) not in seen:
             seen.add(id(child))
             yield from _sources(list(vars(child).values()), seen)
-        source = child.generator if isinstance(child, Generator) else child
+        own = sys.modules.get("numgrad.random.generator")  # else nobody has one
+        source = child.generator if own and isinstance(child, own.Generator) else child
         if isinstance(source, np.random.Generator):
             yield source.bit_generator
         elif isinstance(source, np.random.BitGenerator | np.random.RandomState):

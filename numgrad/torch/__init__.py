@@ -102,6 +102,6 @@ for _name in ("detach", "detach_", "fill_", "resize_as_", "resize_", "zero_"):
 newaxis = None
 globals().update(_FOREACH)
 __version__ = f"2.13.0+numgrad{_ng.__version__}"
-__all__ = sorted({*globals()["__all__"], *_calls.FUNCTIONS, *_DTYPES, *_ALIASES})
+__all__ = sorted({*globals()["__all__"], *_calls.FUNCTIONS.keys() & globals(), *_DTYPES, *_ALIASES})
 __getattr__ = _refuse(globals(), globals()["__getattr__"])
 _install_settings()

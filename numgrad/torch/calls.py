@@ -38,7 +38,12 @@ from numgrad.codegen.cpython import hot_paths
 from numgrad.core.axis import AxisOp
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.errors import (
+    NumgradLinAlgError,
+    NumgradRuntimeError,
+    NumgradTypeError,
+    NumgradValueError,
+)
 from numgrad.tensors.inplace import as_before, inplace as write_operation
 from numgrad.tensors.recorder import CallRecorder, MachineEntry, takes
 from numgrad.torch import dtypes
@@ -48,6 +53,10 @@ from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap
 _SPELLINGS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
 """NumPy's names of arguments, which PyTorch takes too."""
 _NUMBERS = (float, int, complex, bool, np.generic)
+
+
+class LinAlgError(NumgradRuntimeError, NumgradLinAlgError):
+    """What matrices have no factorization or solution: ``torch.linalg.LinAlgError``."""
 
 
 class TableRow:
@@ -100,6 +109,8 @@ class TableRow:
             self.promote(given, options)
         try:
             return self.function(*given, **options)
+        except NumgradLinAlgError as error:
+            raise LinAlgError(str(error)) from error
         except (NumgradValueError, NumgradTypeError) as error:  # what operands do not go together
             raise NumgradRuntimeError(str(error)) from error
 
@@ -335,7 +346,9 @@ def in_python(row: TableRow) -> Callable[..., Any]:
                 return overridden(row, kind, args, params)
         if isinstance(row.op, AxisOp) and len(args) == 1 and not params and out is None:
             given = _plain(args)
-            if given is not None:  # the plan of all elements, which machine code learns
+            if (
+                given is not None and given[0].size
+            ):  # the plan of all elements, which machine code learns
                 return wrap(row.op(*given))
         result = row.base(args, params)
         return finish(row, result) if out is None else write(row, out, result)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import reduce, wraps
 from inspect import Parameter, signature
 from typing import Any
 
@@ -139,11 +139,12 @@ def array_of(data: Any, dtype: Any = None, copy: bool = True) -> np.ndarray:
     if isinstance(data, np.ndarray | np.generic):
         array = np.array(data, d) if copy else np.asarray(data, d)
     else:
-        array = np.array(_plain(data))
+        plain = _plain(data)
+        array = np.array(plain)
         if array.dtype.kind in "OSU":
             raise NumgradTypeError(f"tensor: cannot make a Tensor of {type(data).__name__}")
         if d is None:
-            d = _inferred(data, array)
+            d = _inferred(plain, array)
         array = array.astype(d)
     if array.dtype not in dtypes.OF:
         raise NumgradTypeError(
@@ -153,26 +154,33 @@ def array_of(data: Any, dtype: Any = None, copy: bool = True) -> np.ndarray:
     return array
 
 
+_PLAIN = frozenset((float, int, complex, bool))
+
+
 def _plain(data: Any) -> Any:
     if isinstance(data, Tensor | Base):
         return unwrap(data)._array
-    if isinstance(data, list | tuple):
+    if isinstance(data, list | tuple) and not _PLAIN.issuperset(map(type, data)):
         return [_plain(each) for each in data]
     return data
 
 
 def _inferred(data: Any, array: np.ndarray) -> Any:
-    """The default dtype of Python's floats; of nested arrays and Tensors their own."""
-    leaf = data
-    while isinstance(leaf, list | tuple) and leaf:
-        leaf = leaf[0]
-    if isinstance(leaf, Tensor | Base | np.ndarray | np.generic):
+    """The common dtype of Python's floats, in the default one, and of nested arrays."""
+    if array.dtype.kind not in "fc":
         return array.dtype
-    if array.dtype.kind == "f":
-        return get_default_dtype().numpy
-    if array.dtype.kind == "c":
-        return get_default_dtype().to_complex().numpy
-    return array.dtype
+    d = get_default_dtype()
+    of_numbers = {float: d.numpy, complex: d.to_complex().numpy, int: np.dtype("int64")}
+    known = [of_numbers.get(kind, kind) for kind in _kinds(data)]
+    return reduce(dtypes.promoted, map(np.dtype, known)) if known else d.numpy
+
+
+def _kinds(data: Any) -> set[Any]:
+    """Dtypes of arrays in nested lists, and classes of Python's numbers."""
+    if not isinstance(data, list | tuple):
+        return {getattr(data, "dtype", type(data))}
+    kinds = set(map(type, data))
+    return kinds if kinds <= _PLAIN else set().union(*map(_kinds, data))
 
 
 def tensor(

@@ -51,6 +51,30 @@ def as_index(x: Any, index: Any) -> tuple:
     return tuple([_entry(entry) for entry in entries])
 
 
+def selected(x: Any, entries: tuple) -> tuple[Any, tuple]:
+    """A Tensor without the axes at which integers stand, and the index of those that remain.
+
+    Beside Tensors, lists and masks NumPy broadcasts integers with these, which moves axes to the
+    front; PyTorch selects at integers first.
+    """
+    arrays = [e for e in entries if isinstance(e, Base | np.ndarray)]
+    if not any(e.ndim for e in arrays):
+        return x, entries
+    whole = [isinstance(e, Base) and not e.ndim and e.dtype.kind in "iu" for e in entries]
+    entries = tuple([int(e) if at else e for e, at in zip(entries, whole, strict=True)])  # pyright: ignore
+    places = [type(e) is int for e in entries]
+    if not any(places):
+        return x, entries
+    first: list[Any] = []
+    for e in entries:
+        if type(e) is int or e is Ellipsis:
+            first.append(e)
+        elif e is not None and type(e) is not bool:
+            mask = isinstance(e, Base | np.ndarray) and e.dtype == bool
+            first += [slice(None)] * (e.ndim if mask else 1)
+    return x[tuple(first)], tuple([e for e, at in zip(entries, places, strict=True) if not at])
+
+
 def getitem(self: Tensor, index: Any) -> Tensor:
     """Part of a Tensor: integers, slices, ``...``, None, masks and Tensors of integers."""
     kind = type(index)
@@ -60,7 +84,8 @@ def getitem(self: Tensor, index: Any) -> Tensor:
                 "invalid index of a 0-dim tensor. Use `tensor.item()` to convert it to a number"
             )
         return wrapped(self._tensor[index])  # pyright: ignore
-    return wrapped(self._tensor[as_index(self._tensor, index)])  # pyright: ignore
+    x, entries = selected(self._tensor, as_index(self._tensor, index))
+    return wrapped(x[entries])  # pyright: ignore
 
 
 def setitem(self: Tensor, index: Any, value: Any) -> None:
@@ -73,4 +98,5 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
         value = value if value.dtype == target.dtype else OPS["astype"](value, dtype=target.dtype)
     else:
         value = np.asarray(value).astype(target.dtype)
-    target[as_index(target, index)] = value  # pyright: ignore
+    target, entries = selected(target, as_index(target, index))
+    target[entries] = value

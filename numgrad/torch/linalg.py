@@ -8,8 +8,8 @@ import numpy as np
 
 import numgrad as ng
 from numgrad.core.op import OPS
-from numgrad.errors import NumgradLinAlgError as LinAlgError, NumgradRuntimeError
-from numgrad.torch.calls import named_tuple, publish, table
+from numgrad.errors import NumgradLinAlgError, NumgradRuntimeError
+from numgrad.torch.calls import LinAlgError as LinAlgError, named_tuple, publish, table
 from numgrad.torch.table_reductions import axes, typed  # noqa: F401 (in the table)
 
 __all__ = ["LinAlgError"]
@@ -37,7 +37,7 @@ def _checked(function: Any, x: Any, *args: Any, check_errors: bool = False) -> t
     info = np.zeros(x.shape[:-2], np.int32)
     try:
         out = function(x, *args)
-    except LinAlgError:
+    except NumgradLinAlgError:
         if check_errors:
             raise
         out, info = ng.zeros_like(x), info + 1

@@ -79,7 +79,8 @@ def _body(array: np.ndarray, text: Any, indent: int) -> str:
         if summarise
         else range(len(array))
     )
-    parts = ["..." if k is None else _body(array[k], text, indent + 1) for k in rows]
+    between = " ..." if array.ndim == 1 else "..."
+    parts = [between if k is None else _body(array[k], text, indent + 1) for k in rows]
     if array.ndim > 1:
         return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
     per_line = max(1, (_options["linewidth"] - indent) // (max(map(len, parts), default=0) + 2))

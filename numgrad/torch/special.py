@@ -24,56 +24,40 @@ def _polynomial(name: str, x: Any, n: Any) -> Any:
 
 
 _POLYNOMIALS = {
-    **{f"chebyshev_polynomial_{kind}": f"cheby{kind}" for kind in "tuvw"},
-    "hermite_polynomial_h": "hermite", "hermite_polynomial_he": "hermitenorm",
-    "laguerre_polynomial_l": "laguerre", "legendre_polynomial_p": "legendre",
+    **{f"chebyshev_polynomial_{kind}": f"'cheby{kind}', input" for kind in "tuvw"},
+    **{f"shifted_chebyshev_polynomial_{kind}": f"'cheby{kind}', 2 * input - 1" for kind in "tuvw"},
+    "hermite_polynomial_h": "'hermite', input", "hermite_polynomial_he": "'hermitenorm', input",
+    "laguerre_polynomial_l": "'laguerre', input", "legendre_polynomial_p": "'legendre', input",
 }  # fmt: skip
-"""Polynomials, and their names behind ``eval_`` in ``ng.special``."""
-
-TABLE = (
-    """
-[float 1]
-entr(input): ng.special.entr(input)
-erfcx(input): ng.special.erfcx(input)
-i0e(input): ng.special.i0e(input)
-i1(input): ng.special.i1(input)
-i1e(input): ng.special.i1e(input)
-ndtr(input): ng.special.ndtr(input)
-ndtri(input): ng.special.ndtri(input)
-log_ndtr(input): ng.special.log_ndtr(input)
-airy_ai(x): ng.special.airy(x)[0]
-bessel_j0(input): ng.special.j0(input)
-bessel_j1(input): ng.special.j1(input)
-bessel_y0(input): ng.special.y0(input)
-bessel_y1(input): ng.special.y1(input)
-modified_bessel_i0(input): ng.special.i0(input)
-modified_bessel_i1(input): ng.special.i1(input)
-modified_bessel_k0(input): ng.special.k0(input)
-modified_bessel_k1(input): ng.special.k1(input)
-scaled_modified_bessel_k0(x): ng.special.k0e(x)
-scaled_modified_bessel_k1(x): ng.special.k1e(x)
-spherical_bessel_j0(x): ng.special.spherical_jn(0, x)
-[float 2]
-xlog1py(input, other): ng.special.xlog1py(input, other)
-zeta(input, other): ng.special.zeta(input, other)
-"""
-    + "".join(
-        f"{name}(input, n): _polynomial({short!r}, input, n)\n"
-        for name, short in _POLYNOMIALS.items()
-    )
-    + "".join(
-        f"shifted_chebyshev_polynomial_{kind}(input, n): "
-        f"_polynomial('cheby{kind}', 2 * input - 1, n)\n"
-        for kind in "tuvw"
-    )
+"""Polynomials: their names behind ``eval_`` in ``ng.special``, and where they are evaluated."""
+_UNARY = (
+    "entr erfcx i0e i1 i1e ndtr ndtri log_ndtr bessel_j0=j0 bessel_j1=j1 bessel_y0=y0 bessel_y1=y1 "
+    "modified_bessel_i0=i0 modified_bessel_i1=i1 modified_bessel_k0=k0 modified_bessel_k1=k1 "
+    "scaled_modified_bessel_k0=k0e scaled_modified_bessel_k1=k1e"
 )
-_rows = table("special", globals(), TABLE)
-_same = (
+"""Functions of one operand that ``ng.special`` has, some under another name."""
+_SAME = (
     "digamma erf erfc erfinv exp2 expm1 i0 log1p logit logsumexp polygamma round sinc xlogy "
     "log_softmax softmax expit=sigmoid gammaln=lgamma psi=digamma gammainc=igamma "
     "gammaincc=igammac multigammaln=mvlgamma"
 )
-for _entry in _same.split():
-    _name, _, _own = _entry.partition("=")
-    _rows[_name] = ROWS[""][_own or _name]
+"""Functions of the topmost module, some under another name."""
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    """Names here and there."""
+    parts = [entry.partition("=") for entry in text.split()]
+    return [(name, own or name) for name, _, own in parts]
+
+
+TABLE = "\n".join([
+    "[float 1]", "airy_ai(x): ng.special.airy(x)[0]",
+    "spherical_bessel_j0(x): ng.special.spherical_jn(0, x)",
+    *[f"{name}(input): ng.special.{own}(input)" for name, own in _pairs(_UNARY)],
+    "[float 2]", "xlog1py(input, other): ng.special.xlog1py(input, other)",
+    "zeta(input, other): ng.special.zeta(input, other)",
+    *[f"{name}(input, n): _polynomial({given}, n)" for name, given in _POLYNOMIALS.items()],
+])  # fmt: skip
+_rows = table("special", globals(), TABLE)
+_rows |= {name: ROWS[""][own] for name, own in _pairs(_SAME)}
 publish("special", globals(), _rows)

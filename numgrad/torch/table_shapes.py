@@ -455,8 +455,8 @@ index_reduce(input, dim, index, source, reduce, *, include_self=True): _index_re
 clone(input, *, memory_format=None): input.clone()
 isin(input, test_elements, *, assume_unique=False, invert=False): ng.isin(
     input, test_elements, assume_unique, invert)
-[same 1 method]
 conj(input): conjugated(input)
+[same 1 method]
 unfold(input, dimension, size, step): _unfold(input, dimension, size, step)
 expand_as(input, other): _expand(input, other.shape)
 view_as(input, other): _view(input, other.shape, None)

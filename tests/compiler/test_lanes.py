@@ -192,6 +192,9 @@ def test_rows_that_are_added_to_the_same_sums_several_at_a_time(rows):
         np.testing.assert_allclose(in_blocks(x, w), weighted(x, w), rtol=1e-12)
         product = ng.jit(lambda z, x: z @ x)
         np.testing.assert_allclose(product(x[:, 0], x), x[:, 0] @ x, rtol=1e-12)
+        by_rows = ng.jit(lambda x, w: x @ w)
+        np.testing.assert_allclose(by_rows(x, w), x @ w, rtol=1e-12)
+        assert re.search(r"acc\d+_3 = add_product", by_rows.source)
     assert re.search(r"for k\d+ in range", fast.source)
     assert rows < 24 or "for row in range" in in_blocks.source
     expected = np.zeros(28)

@@ -93,7 +93,8 @@ def run_file(checkout: Path, file: str, library: str, pattern: str) -> dict[str,
     torch = importlib.import_module(library)
     torch.set_num_threads(1)
     given = flags()
-    given["torch.testing._internal.common_utils"]["TestCase"] = test_case(torch)
+    tools = {"TestCase": test_case(torch), "freeze_rng_state": torch.random.fork_rng}
+    given["torch.testing._internal.common_utils"].update(tools)
     install(torch, checkout, given)
     sys.path[:0] = [str(checkout / "test"), str((checkout / "test" / file).parent)]
     module = types.ModuleType(file.rpartition("/")[2][:-3])

@@ -294,6 +294,12 @@ def test_steps_as_functions_of_torch(name):
         np.testing.assert_allclose(own, other, rtol=2e-6, atol=1e-6)
 
 
+def test_every_listed_name_is_there():
+    for module in (torch, torch.nn, torch.optim, torch.autograd, torch.distributions):
+        assert all(hasattr(module, name) for name in module.__all__)
+    assert torch.conj(torch.tensor(1j)).item() == -1j
+
+
 def test_datasets():
     data = torch.utils.data
     rows = data.TensorDataset(torch.arange(4))

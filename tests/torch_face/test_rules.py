@@ -51,6 +51,20 @@ def test_promotion_by_category(a, b, expected):
     assert (b * a).dtype is d
 
 
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ([np.float32(1), 2.0], "float32"), ([np.float64(1), 2.0], "float64"),
+        ([np.int64(1), 2.0], "float32"), ([[np.float32(1)], [2]], "float32"),
+        ([np.float32(1), 1j], "complex64"), ([np.ones(2, "f"), [1.0, 2.0]], "float32"),
+        ([1, 2.5, True], "float32"), ([], "float32"), ([1.0, np.float64(2)], "float64"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_the_dtype_of_lists(data, expected):
+    assert torch.tensor(data).dtype is getattr(torch, expected)
+
+
 def test_integers():
     x = torch.tensor([-7, 7])
     assert (x / 2).tolist() == [-3.5, 3.5]
@@ -176,10 +190,17 @@ def test_indices():
         ((slice(None), [0, 2]), values[:, [0, 2]]),
         ((0, row, slice(1, 3)), values[0, [2, 0], 1:3]),
         (x > 10, values[values > 10]),
+        ((0, slice(None), [1, 3]), values[0][:, [1, 3]]),
+        (([0, 1], slice(None), 2), values[:, :, 2][[0, 1]]),
+        ((slice(None), [0, 2], None, ..., 1), values[..., 1][:, [0, 2], None]),
+        ((row // 2, ..., row[0]), values[..., 2][[1, 0]]),
+        ((1, torch.tensor(values[0] > 4)), values[1][values[0] > 4]),
     ]:
         assert np.array_equal(x[index].numpy(), expected)
     x[0, row] = torch.tensor(-1.0)
     values[0, [2, 0]] = -1
+    x[1, :, [0, 3]] = torch.tensor([[7.0, 8.0]] * 3)
+    values[1][:, [0, 3]] = [7, 8]
     assert np.array_equal(x.numpy(), values)
     whole = torch.zeros(2, dtype=torch.int64)
     whole[0] = 2.7
@@ -287,9 +308,17 @@ def test_operands_that_do_not_go_together_raise_a_runtime_error():
         lambda: torch.ones(2) + torch.ones(3),
         lambda: torch.ones(2, 2) @ torch.ones(2, 2, dtype=torch.float64),
         lambda: torch.tensor([True]) - torch.tensor([True]),
+        lambda: torch.empty(0).max(),
     ):
         with pytest.raises(RuntimeError):
             call()
+    for call in (
+        lambda: torch.linalg.solve(torch.zeros(2, 2), torch.ones(2)),
+        lambda: torch.linalg.cholesky(-torch.eye(2)),
+    ):
+        with pytest.raises(torch.linalg.LinAlgError) as caught:
+            call()
+        assert isinstance(caught.value, RuntimeError)
 
 
 def test_moments_and_powers_keep_the_dtype():
@@ -341,6 +370,11 @@ def test_losses_promote_by_category():
     x, target = torch.ones(2), torch.ones(2, dtype=torch.long)
     assert torch.nn.functional.mse_loss(x, target).dtype is torch.float32
     assert torch.nn.MSELoss()(x, target).dtype is torch.float32
+    assert torch.nn.functional.huber_loss(input=x, target=target).dtype is torch.float32
+    classes = torch.nn.AdaptiveLogSoftmaxWithLoss(2, 4, [2], div_value=1.0)
+    assert classes(torch.ones(2, 2), target).loss.dtype is torch.float32
+    with pytest.raises(RuntimeError, match="same dtype"):
+        torch.nn.functional.linear(input=x, weight=torch.ones(2, 2).double())
     with pytest.raises(RuntimeError, match="same dtype"):
         torch.nn.BCELoss()(x, x.double())
 

@@ -15,7 +15,8 @@ read once, and partial sums stay in registers in between. So does a loop over ro
 that adds each of them to the same sums, which are then read and written once for several rows
 (unroll and jam; Allen and Kennedy, "Optimizing compilers for modern architectures", 2001, section
 8.4). Sums keep the order that they have row by row; those of products start anew for these rows, so
-that multiplying does not wait for what was just stored.
+that multiplying does not wait for what was just stored. Rows of a matrix times a vector have sums
+of their own, which do not wait for each other.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ MOST_TOTALS = 4
 """The same of loops that add up over lanes: each total takes registers."""
 NARROW = 16
 """Elements of a row of a tile from which on scans are written in vectors."""
-TOGETHER, COMPARED = 8, 4
-"""Rows that are added to sums at a time, and those of which extremes are taken."""
+TOGETHER, FEW_TOGETHER = 8, 4
+"""Rows that are added to sums at a time; those that have sums of their own, or of which extremes
+are taken."""
 SHORTEST, FEWEST_ELEMENTS = 4, 8192
 """How many such rows there are and how long they are at least, and how many elements they have:
 compiling the loop takes 10 ms longer."""
@@ -185,7 +187,7 @@ class NestWriter(BlockProducts):
                 self._hoist_from_lanes(depth, item)
                 rest = "width"
                 if self._adds_up(self.top, item, [*path, item]):
-                    unit = _rows_together(item)
+                    unit = self._rows_together(item)
                     first = f"width // {unit} * {unit}"
                     rest = f"{first}, width"
                     self.put(depth, f"for row in range(0, {first}, {unit}):")
@@ -250,7 +252,7 @@ class NestWriter(BlockProducts):
                 self._hoist(depth, loop)
             inner = loop.items[0] if len(loop.items) == 1 else None
             if isinstance(inner, Loop) and self._adds_up(loop, inner, [*path, inner]):
-                u, before, unit = loop.loop, dict(self.names), _rows_together(inner)
+                u, before, unit = loop.loop, dict(self.names), self._rows_together(inner)
                 rest = f"{start} + ({stop} - {start}) // {unit} * {unit}"
                 self.put(depth, f"for k{u} in range({start}, {rest}, {unit}):")
                 copies = [[f"i{u} = k{u} + {k}"] for k in range(unit)]
@@ -262,35 +264,57 @@ class NestWriter(BlockProducts):
         self.in_ranges(depth, path, start, stop, write)
 
     def _adds_up(self, outer: Loop, inner: Loop, path: list[Loop]) -> bool:
-        """Whether a loop adds each iteration of the one around it to the same sums in memory."""
+        """Whether several iterations of the loop around one that only adds up share it.
+
+        All add to the same sums in memory, or each has sums of its own.
+        """
         lengths = self.hint(outer.length), self.hint(inner.length)
         if min(lengths) < SHORTEST or lengths[0] * lengths[1] < FEWEST_ELEMENTS:
             return False
         if self.is_inline or inner.product or self._ranges(path)[0]:
             return False
+        runs = inner.runs()
+        if len(runs) < len(inner.items) or any(
+            s.term.op != REDUCE or expensive(self.body(s), self.bodies) for s in runs
+        ):
+            return False
+        if all(self._first_reduced(s) == len(path) - 1 for s in runs):
+            return len(runs) == 1 and self.body(runs[0]).detail == FUSED
         return all(
-            isinstance(s, Statement)
-            and s.term.op == REDUCE
-            and self._reduced_loops(s) >= {outer.loop}
-            and self._partial_from(s) is None
-            and not expensive(self.body(s), self.bodies)
-            for s in inner.items
+            self._reduced_loops(s) >= {outer.loop} and self._partial_from(s) is None for s in runs
         )
+
+    def _rows_together(self, loop: Loop) -> int:
+        """How many rows a loop adds up at a time."""
+        shared = all(
+            s.term.detail[0] == "sum" and self._partial_from(s) is None for s in loop.runs()
+        )
+        return TOGETHER if shared else FEW_TOGETHER
 
     def _jammed(self, depth: int, outer: Loop, inner: Loop, copies: list[list[str]]) -> None:
         """A loop for several iterations of the one around it, whose places are ``copies``."""
         self.need(inner.length)
         around, work, cost = self.zeros, self.work_ps, self.emitter.cost_ns
         self.zeros = around.union(inner.merged[:-1])
-        self._open(depth, inner, *self.bounds(inner.loop, inner.length))
         before = dict(self.names)
+        totals = [s for s in inner.runs() if self._partial_from(s) is not None]
+        for number in range(len(copies)):
+            for s in totals:
+                self.put(depth, f"acc{s.term.number}_{number} = {self._identity(s.term)}")
+        self._open(depth, inner, *self.bounds(inner.loop, inner.length))
         self.unrolled, self.chains = outer.loop, {}
-        for number, place in enumerate(copies, start=1):
-            self.names, self.last_copy = dict(before), number == len(copies)
+        for number, place in enumerate(copies):
+            self.names, self.last_copy = dict(before), number == len(copies) - 1
+            self.copy = f"_{number}"
             self.put(depth + 1, *place)
             for s in inner.runs():
                 self._statement(depth + 1, s)
-        self.zeros, self.work_ps, self.emitter.cost_ns = around, work, cost
+        for number, place in enumerate(copies if totals else ()):
+            self.copy = f"_{number}"
+            self.put(depth, *place)
+            for s in totals:
+                self._sum_stored(depth, s)
+        self.zeros, self.work_ps, self.emitter.cost_ns, self.copy = around, work, cost, ""
         self.names, self.unrolled, self.last_copy = before, None, True
 
     def _scan_loop(self, depth: int, path: list[Loop], start: str, stop: str) -> None:
@@ -392,7 +416,7 @@ class NestWriter(BlockProducts):
             self.put(depth + 1, *index)
             for s in run:
                 self._statement(depth + 1, s)
-        self.names, self.unrolled = before, None
+        self.names, self.unrolled, self.copy = before, None, ""
         for copy, index in copies if over else ():
             self.put(depth, *index)
             for s in over:
@@ -435,15 +459,9 @@ class NestWriter(BlockProducts):
             if self.storage[term.number].memory:
                 self.store(depth, s, value)
         elif self._partial_from(s) is not None:
-            self._accumulate(depth, s, f"acc{term.number}", value, *factor)
+            self._accumulate(depth, s, f"acc{term.number}{self.copy}", value, *factor)
         else:
             self._add_to_storage(depth, s, value, *factor)
-
-
-def _rows_together(loop: Loop) -> int:
-    """How many rows a loop adds up at a time."""
-    sums = all(s.term.detail[0] == "sum" for s in loop.statements())
-    return TOGETHER if sums else COMPARED
 
 
 def _elements(items: Sequence[Item]) -> Length:

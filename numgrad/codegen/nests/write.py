@@ -539,7 +539,7 @@ class Accumulating(SourceWriter):
 
     def _sum_stored(self, depth: int, s: Statement) -> None:
         """A reduction that a variable accumulated is complete."""
-        name = f"acc{s.term.number}"
+        name = f"acc{s.term.number}{self.copy}"
         self.names[self.bodies.load(s.term, s.index)] = name
         if self.storage[s.term.number].memory:
             self.store(depth, s, name)

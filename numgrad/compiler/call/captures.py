@@ -71,7 +71,6 @@ from numgrad.core.op import Op
 from numgrad.core.referents import ARGUMENT, CELL, DEFAULT, KEYWORD, referents
 from numgrad.core.wrappers import FunctionWrapper
 from numgrad.libraries import is_users_module
-from numgrad.random import Generator
 
 _VARIABLES = (np.ndarray, Tensor, dict, list)
 _NOTHING = object()
@@ -182,8 +181,8 @@ class Captures:
 
     def _walk(self) -> None:
         queue = self._queue
-        new, old, bits = self._random
-        leaves = (np.ndarray, Tensor, Op, Generator, *new, *old, *bits)
+        new, old, bits, ours = self._random
+        leaves = (np.ndarray, Tensor, Op, *ours, *new, *old, *bits)
         for count, source in enumerate(queue):  # grows meanwhile
             if count > _LIMIT:
                 return
@@ -210,7 +209,7 @@ class Captures:
                         self._before[id(value)] = Content(value)
                 elif isinstance(value, (*new, *old)):
                     self.generators.append(source)
-                if isinstance(value, (*new, Generator)):
+                if isinstance(value, (*new, *ours)):
                     self.bit_generators.add(id(value.bit_generator))  # pyright: ignore
                 elif isinstance(value, bits):
                     self.bit_generators.add(id(value))
@@ -488,14 +487,16 @@ class Captures:
             self._queue.append(Source(function, FIXED, function, "{0}", name))
 
 
-def _random_kinds() -> tuple[tuple[type, ...], tuple[type, ...], tuple[type, ...]]:
-    """NumPy's generators, those of old, and what both draw from.
+def _random_kinds() -> tuple[tuple[type, ...], ...]:
+    """NumPy's generators, those of old, what both draw from, and generators of ours.
 
-    ``numpy.random`` takes 20 ms to import; before it is, nobody has any of them.
+    ``numpy.random`` takes 20 ms to import, ours 5; before that, nobody has any of them.
     """
+    own = sys.modules.get("numgrad.random.generator")
+    ours = () if own is None else (own.Generator,)
     if "numpy.random" not in sys.modules:
-        return (), (), ()
-    return (np.random.Generator,), (np.random.RandomState,), (np.random.BitGenerator,)
+        return (), (), (), ours
+    return (np.random.Generator,), (np.random.RandomState,), (np.random.BitGenerator,), ours
 
 
 def _modules_in(function: FunctionType, known: set[str]) -> Iterator[str]:
@@ -595,7 +596,7 @@ def made_by_trace(before: Captures) -> list[Source]:
         if _key(parent) not in known and id(parent) not in new:
             continue
         new.add(id(source))
-        if _is_traced(source.value) or isinstance(source.value, Generator):
+        if _is_traced(source.value) or isinstance(source.value, _random_kinds()[3]):
             results += _lengths(source, known)
         elif isinstance(source.value, np.ndarray):
             content = Content(source.value, whole=True)

@@ -32,6 +32,7 @@ directions to differentiate along, all have the same numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from typing import Any
 from weakref import ref
 
@@ -64,7 +65,6 @@ from numgrad.core.interpreter import bind, eagerly, raw, state
 from numgrad.core.op import Op
 from numgrad.dataclass import dataclass
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
-from numgrad.random.generator import checked_parameter
 from numgrad.tensors.reparameterised import fixed
 
 
@@ -562,7 +562,9 @@ def fixed_operands(draws: Draw | Draws, operands: Sequence[Any]) -> list[Any]:
 
 def parameter(x: Any, dtype: np.dtype) -> Any:
     """A parameter as it is drawn with; gradients of what has them follow in the body."""
-    return fixed(x) if dtype.kind in "fc" else checked_parameter(x)
+    if dtype.kind in "fc":
+        return fixed(x)
+    return import_module("numgrad.random.generator").checked_parameter(x)  # which drew it
 
 
 def generator_states(sources: Sequence[np.random.BitGenerator]) -> list[Any]:

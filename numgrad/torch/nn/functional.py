@@ -33,7 +33,7 @@ def of_functional(function: Callable[..., Any]) -> Callable[..., Any]:
                 params["reduction"] = legacy_reduction(params)
             params = {k: unwrap(v) for k, v in params.items() if k not in _LEGACY}
         if rule is not None:
-            given = of_dtypes(name, rule, given)
+            of_dtypes(name, rule, given, params)
         try:
             result = function(*given, **params)
         except REFUSALS as error:

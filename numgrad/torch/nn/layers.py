@@ -163,31 +163,37 @@ DTYPES = {name: rule for rule, names in _RULES.items() for name in names.split()
 """Names of functions and layers: ``one`` dtype of all operands, or they get a ``common`` one."""
 
 
-def of_dtypes(name: str, rule: str, given: list[Any], own: Any = None) -> list[Any]:
-    """Operands in the dtypes that a function or layer takes.
+def of_dtypes(
+    name: str, rule: str, given: list[Any], named: dict[str, Any], kinds: str = "fciu",
+    own: Any = None,
+) -> None:  # fmt: skip
+    """Give operands, in place, the dtypes that a function or layer takes.
+
+    ``own`` is the dtype of a layer's parameters, ``kinds`` are those of dtypes that are compared
+    in all operands but the first: further ones of a layer may be indices.
 
     Raises
     ------
     NumgradRuntimeError
-        If they need one dtype, that of a layer's parameters, and have others.
+        If they need one dtype and have others.
     """
-    places = [k for k, a in enumerate(given) if isinstance(a, Base)]
-    if rule == "common":
-        d = dtypes.common_dtype([given[k] for k in places])
+    holders: list[tuple[Any, Any]] = [(given, k) for k in range(len(given))]
+    holders += [(named, key) for key in named]
+    holders = [(place, k) for place, k in holders if isinstance(place[k], Base)]
+    if rule == "common" and holders:
+        d = dtypes.common_dtype([place[k] for place, k in holders])
         d = d if d.kind in "fc" else dtypes.get_default_dtype().numpy
-        for k in places:
-            given[k] = cast(given[k], d)
-        return given
-    kinds = "fciu" if own is None else "fc"  # a layer's further operands may be indices
-    for k in places:
-        d = given[k].dtype
-        own = d if own is None else own
-        if d != own and (k == 0 or d.kind in kinds):
-            raise NumgradRuntimeError(
-                f"{name}: expected all Tensors to have the same dtype, but got {d} and {own}; "
-                "convert the input (x.to) or the module (module.double())"
-            )
-    return given
+        for place, k in holders:
+            place[k] = cast(place[k], d)
+    elif rule == "one":
+        for place, k in holders:
+            d = place[k].dtype
+            own = d if own is None else own
+            if d != own and (k in (0, "input") or d.kind in kinds):
+                raise NumgradRuntimeError(
+                    f"{name}: expected all Tensors to have the same dtype, but got {d} and {own}; "
+                    "convert the input (x.to) or the module (module.double())"
+                )
 
 
 class Layer(Module):
@@ -225,15 +231,12 @@ class Layer(Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute as numgrad's layer does."""
-        given = [unwrap(a) for a in args]
-        rule = self._rule
-        if rule == "common":
-            given = of_dtypes(type(self).__name__, rule, given)
-        elif rule == "one":
+        given, named = [unwrap(a) for a in args], unwrap(kwargs)
+        if self._rule in ("one", "common"):
             own = [p._tensor.dtype for p in self._parameters.values() if p is not None]
-            given = of_dtypes(type(self).__name__, rule, given, own[0] if own else None)
+            of_dtypes(type(self).__name__, self._rule, given, named, "fc", own[0] if own else None)
         try:
-            return wrap(self._layer.forward(view(self), *given, **unwrap(kwargs)))
+            return wrap(self._layer.forward(view(self), *given, **named))
         except REFUSALS as error:
             as_runtime_error(error)
             raise

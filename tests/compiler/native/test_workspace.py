@@ -94,6 +94,17 @@ def test_memory_comes_from_the_caller(name: str) -> None:
 
 
 @pytest.mark.slow(cases=0)
+def test_memory_is_used_again() -> None:
+    def smooth(x: Any, _: Any) -> Any:
+        return smoothed(np.linalg.solve(SQUARE, x), 3), None
+
+    def loop(length: int) -> Any:
+        return ng.jit(lambda x: ng.scan(smooth, x, length=length)[0]).native(X, workspace=True)
+
+    assert loop(4).workspace_size == loop(400).workspace_size > 0
+
+
+@pytest.mark.slow(cases=0)
 def test_numba_gives_an_array() -> None:
     native = ng.jit(ng.value_and_grad(lambda a, b: np.sum(np.linalg.solve(a, b)))).native(
         SQUARE, X, workspace=True
