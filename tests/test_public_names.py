@@ -89,6 +89,20 @@ def run(program):
     return done.stdout.strip()
 
 
+NAMED_IN_CODE = r"""
+import pathlib, re, numgrad.tensors
+from numgrad.core.op import OPS
+sources = [p.read_text(encoding="utf-8") for p in pathlib.Path(numgrad.__path__[0]).rglob("*.py")]
+names = {name for source in sources for name in re.findall(r'\bOPS\["(\w+)"\]', source)}
+assert len(names) > 50
+print(*sorted(names - set(OPS)))
+"""
+
+
+def test_operations_that_code_names_are_declared_with_the_first_tensor():
+    assert run(NAMED_IN_CODE) == ""
+
+
 def test_names_of_the_package():
     assert ng.__all__ == NAMES.split()
     assert [name for name in dir(ng) if name[0] != "_"] == NAMES.split()

@@ -84,7 +84,9 @@ def normal_at(seed: Any, counter: Any) -> Tensor:
     True
     """
     a, b = _words("normal_at", seed, counter)
-    return OPS["ndtri"]((_part(a, 6) * 2.0**26 + _part(b, 6) + 0.5) * 2.0**-52)
+    from numgrad.operations.special_functions.distributions import ndtri
+
+    return ndtri((_part(a, 6) * 2.0**26 + _part(b, 6) + 0.5) * 2.0**-52)
 
 
 def _words(operation: str, seed: Any, counter: Any) -> tuple[Any, Any]:
