@@ -26,7 +26,8 @@ def _state(library):
         "complex": library.tensor([1 + 2j]), "mask": x > 2, "size": x.shape, "dtype": x.dtype,
         "nested": [1, 2.5, "text", None, (True, OrderedDict(a=x))],
         "parameter": library.nn.Parameter(library.ones(2)), "empty": library.zeros(0, 3),
-        "device": library.device("cpu"), "bytes": b"ab", "conjugate": library.tensor([1 + 2j]).conj(),
+        "device": library.device("cpu"), "bytes": b"ab",
+        "conjugate": library.tensor([1 + 2j]).conj(),
         "negative": library.tensor([1 + 2j]).conj().imag,
     }  # fmt: skip
 
