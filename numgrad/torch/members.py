@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import numgrad as ng
+from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.variable import Parameter as BaseParameter, Tensor as Base
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
@@ -70,7 +71,8 @@ class TensorMembers:
     def stride(self, dim: int | None = None) -> Any:
         """Distances in memory along axes, in elements."""
         x = self._tensor
-        steps = _standard(x) if x.size < 2 else tuple(s // x.itemsize for s in x.strides)
+        regular = x.size < 2 or isinstance(x, Batched)
+        steps = _standard(x) if regular else tuple(s // x.itemsize for s in x.strides)
         for k in reversed(range(x.ndim)):
             if x.shape[k] == 1 and steps[k] == 0:  # a new axis, of which NumPy says nothing
                 step = steps[k + 1] * x.shape[k + 1] if k + 1 < x.ndim else 1
@@ -91,10 +93,11 @@ class TensorMembers:
 
     def is_contiguous(self, memory_format: Any = dtypes.contiguous_format) -> bool:
         """Whether elements lie one behind the other in order."""
-        array = self._tensor._array
-        if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
-            array = np.moveaxis(array, 1, -1)
-        return array.flags.c_contiguous
+        from numgrad.torch.table_shapes import contiguous
+
+        x = self._tensor
+        last = memory_format in (dtypes.channels_last, dtypes.channels_last_3d)
+        return contiguous(ng.moveaxis(x, 1, -1) if last else x)
 
     def contiguous(self, memory_format: Any = dtypes.contiguous_format) -> Any:
         """The Tensor itself if it is contiguous, else a copy that is."""

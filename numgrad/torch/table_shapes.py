@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import numgrad as ng
+from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
@@ -248,6 +249,11 @@ def _seen(x: Any, shape: Any, dtype: Any, strides: Any, offset: int = 0) -> Any:
     return out
 
 
+def contiguous(x: Any) -> bool:
+    """Whether elements lie one behind the other in order; examples of a batch count as if."""
+    return isinstance(x, Batched) or x._array.flags.c_contiguous
+
+
 def _is_plain(x: Any) -> bool:
     """Whether a Tensor has memory and no tangents, which its owner would not have."""
     if state.interpreters or type(x._array) is not np.ndarray:
@@ -389,7 +395,7 @@ def _view(x: Any, shape: Any, dtype: Any) -> Any:
     if isinstance(shape, tuple) and len(shape) == 1 and isinstance(shape[0], np.dtype):
         return ng.asarray(x._array.view(shape[0]))
     out = ng.reshape(x, tuple(shape))
-    if not x._array.flags.c_contiguous and x.size and address(out) != address(x):
+    if not contiguous(x) and x.size and address(out) != address(x):
         raise NumgradRuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one "
             "dimension spans across two contiguous subspaces). Use .reshape(...) instead."

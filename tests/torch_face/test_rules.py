@@ -353,6 +353,23 @@ def test_random_numbers_of_a_batch(name):
 
 
 @pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.view(x.size(0), -1),
+        lambda x: x.view_as(torch.ones(6)),
+        lambda x: x.contiguous().t(),
+        lambda x: x * x.stride(0),
+        lambda x: x if x.is_contiguous() else -x,
+        lambda x: x.unfold(1, 2, 1),
+    ],
+)
+def test_examples_of_a_batch_have_a_layout(function):
+    x = torch.arange(12.0).reshape(2, 3, 2)
+    expected = [function(one).tolist() for one in x]
+    assert torch.func.vmap(function)(x).tolist() == expected
+
+
+@pytest.mark.parametrize(
     "layer",
     [torch.nn.Linear(2, 2), torch.nn.Conv1d(2, 2, 1), torch.nn.LayerNorm(2), torch.nn.LSTM(2, 2),
      torch.nn.PReLU(), torch.nn.BatchNorm1d(2)],
