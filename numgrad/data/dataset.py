@@ -126,6 +126,14 @@ def samples_of(dataset: Any) -> Any:
     )
 
 
+def batch_of(samples: Any, indices: Sequence[int]) -> Any:
+    """The samples of a batch: by one call of ``__getitems__`` where there is such a method."""
+    together = getattr(samples, "__getitems__", None)
+    if callable(together):
+        return together(indices)
+    return [samples[index] for index in indices]
+
+
 def _as_dict(keys: tuple, parts: list[Any]) -> dict[Any, Any]:
     return dict(zip(keys, parts, strict=True))
 
@@ -213,6 +221,12 @@ class Subset:
 
     def __getitem__(self, index: int) -> Any:
         return self._samples[self.indices[index]]
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        """Samples of a batch, which the dataset may give together."""
+        if type(self).__getitem__ is not Subset.__getitem__:
+            return [self[index] for index in indices]
+        return batch_of(self._samples, [self.indices[index] for index in indices])
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -432,6 +446,22 @@ class StackDataset:
         if isinstance(self.datasets, dict):
             return dict(zip(self.datasets, parts, strict=True))
         return tuple(parts)
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        """Samples of a batch, of which a dataset may give its parts together."""
+        if type(self).__getitem__ is not StackDataset.__getitem__:
+            return [self[index] for index in indices]
+        parts = [batch_of(samples, indices) for samples in self._samples]
+        lengths = list(map(len, parts))
+        if set(lengths) != {len(indices)}:
+            raise NumgradValueError(
+                f"StackDataset: __getitems__ of the datasets gave {lengths} samples for "
+                f"{len(indices)} indices"
+            )
+        rows = zip(*parts, strict=True)
+        if isinstance(self.datasets, dict):
+            return [dict(zip(self.datasets, row, strict=True)) for row in rows]
+        return list(rows)
 
     def __len__(self) -> int:
         return len(self._samples[0])

@@ -13,7 +13,7 @@ import numpy as np
 from numgrad.autograd.modes import is_grad_enabled, set_grad_enabled
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.foreign import refuse_mask
-from numgrad.data.dataset import Columns, IterableDataset, samples_of
+from numgrad.data.dataset import Columns, IterableDataset, batch_of, samples_of
 from numgrad.data.sampler import BatchSampler, RandomSampler, SequentialSampler, check_number
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.join import stack
@@ -107,7 +107,7 @@ class DataLoader:
         A Tensor or ndarray, whose rows are the samples; a tuple or dict of these with equal
         numbers of rows; a ``TensorDataset``; a ``Subset``; anything with ``__getitem__`` and
         ``__len__``; or an ``IterableDataset``. Arrays are indexed once per batch, others asked for
-        sample by sample.
+        sample by sample, or batch by batch by its ``__getitems__``.
     batch_size : int
         Number of samples in a batch; the last has what is left.
     shuffle : bool
@@ -233,7 +233,11 @@ class DataLoader:
         if isinstance(self._samples, IterableDataset):
             return collate(batch)
         indices = batch.tolist() if isinstance(batch, np.ndarray) else batch
-        return collate([self._samples[index] for index in indices])
+        return collate(self._samples_at(indices))
+
+    def _samples_at(self, indices: Any) -> Any:
+        """The samples of a batch."""
+        return batch_of(self._samples, indices)
 
     def _ahead(self, batches: Iterator[np.ndarray]) -> Iterator[Any]:
         """The batches in order, made by threads that end when no more are wanted."""

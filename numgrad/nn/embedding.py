@@ -16,7 +16,12 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.core.row_gradients import RowSparseArray
-from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
+from numgrad.errors import (
+    NumgradIndexError,
+    NumgradRuntimeError,
+    NumgradTypeError,
+    NumgradValueError,
+)
 from numgrad.kernels.row_sparse import gather_rows, scatter_rows
 from numgrad.nn import init
 from numgrad.nn.applied import checked
@@ -355,6 +360,13 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
         If the indices are no integers.
     NumgradValueError
         If an index is negative or not below ``num_classes``, or there is none to tell their number.
+    NumgradRuntimeError
+        If ``num_classes`` is -1 under ``ng.vmap`` or ``ng.jit``.
+
+    Notes
+    -----
+    Under ``ng.vmap`` and ``ng.jit`` indices are not checked: as in PyTorch's ``vmap``, one that is
+    out of range gives zeros.
 
     Examples
     --------
@@ -368,7 +380,13 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
         indices = indices.astype(np.int64)
     if indices.dtype.kind not in "iu":
         raise NumgradTypeError(f"one_hot: indices must be integers, got dtype {indices.dtype}")
+    traced = not isinstance(indices, np.ndarray)
     if num_classes == -1:
+        if traced:
+            raise NumgradRuntimeError(
+                "one_hot: what vmap or jit traces does not tell the number of classes; give a "
+                "positive num_classes"
+            )
         if indices.size == 0:
             raise NumgradValueError(
                 f"one_hot: indices of shape {indices.shape} do not tell the number of classes; "
@@ -377,6 +395,9 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
         num_classes = max(1, int(indices.max()) + 1)
     if num_classes < 1:
         raise NumgradValueError(f"one_hot: num_classes must be positive or -1, got {num_classes}")
+    if traced:
+        equal: Any = np.equal(expand_dims(tensor, -1), np.arange(num_classes))
+        return equal.astype(np.int64)
     if indices.size and not 0 <= indices.min() <= indices.max() < num_classes:
         raise NumgradValueError(
             f"one_hot: indices from {indices.min()} to {indices.max()} with {num_classes} classes; "

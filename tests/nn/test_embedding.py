@@ -213,6 +213,15 @@ def test_one_hot_as_in_torch(torch):
             torch.nn.functional.one_hot(torch.tensor(arguments[0]), *arguments[1:])
 
 
+@pytest.mark.parametrize("transform", [ng.vmap, ng.jit])
+def test_one_hot_of_what_is_traced(transform):
+    found = transform(lambda k: F.one_hot(k, 6))(ng.tensor(INDICES))
+    assert found.dtype == np.int64
+    np.testing.assert_array_equal(found.numpy(), np.eye(6)[INDICES])
+    with pytest.raises(RuntimeError, match="give a positive num_classes"):
+        ng.vmap(F.one_hot)(ng.tensor(INDICES))
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [

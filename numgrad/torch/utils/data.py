@@ -128,8 +128,12 @@ class DataLoader(_loader.DataLoader, Generic[T]):
             num_workers=num_workers, collate_fn=collate_fn, drop_last=drop_last,
             generator=generator, prefetch_factor=prefetch_factor or 2,
         )  # fmt: skip
+        self._single = single
         if single:
             self.batch_size = None
+
+    def _samples_at(self, indices: Any) -> Any:
+        return [self._samples[indices[0]]] if self._single else super()._samples_at(indices)
 
     def _fetch(self, batch: Any) -> Any:
         return _lists(super()._fetch(batch)) if self.collate_fn is None else super()._fetch(batch)
