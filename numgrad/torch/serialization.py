@@ -51,6 +51,7 @@ class _Global:
 _TENSOR = _Global("torch._utils", "_rebuild_tensor_v2")
 _PARAMETER = _Global("torch._utils", "_rebuild_parameter")
 _SIZE = _Global("torch", "Size")
+_DEVICE = _Global("torch", "device")
 
 
 class _Storage:
@@ -86,6 +87,8 @@ class _Pickler(_InPython):
             return _PARAMETER, (data, obj._tensor.requires_grad, OrderedDict())
         if kind is dtypes.Size:
             return _SIZE, (tuple(obj),)
+        if kind is dtypes.device:
+            return _DEVICE, (str(obj),)
         return NotImplemented
 
     def save(self, obj: Any, save_persistent_id: bool = True) -> None:
@@ -162,6 +165,11 @@ def _rebuild_tensor(
         )
     strides = [s * storage.itemsize for s in steps]
     array = np.lib.stride_tricks.as_strided(storage[offset:], sizes, strides)
+    marks = metadata or {}  # of a view that PyTorch has not computed
+    if marks.get("conj"):
+        array = np.conj(array)
+    if marks.get("neg"):
+        array = -array
     return wrapped(Base(array, requires_grad))
 
 
@@ -176,6 +184,7 @@ _SAFE: dict[tuple[str, str], Any] = {
     ("torch", "device"): dtypes.device,
     ("collections", "OrderedDict"): OrderedDict,
     ("builtins", "set"): set,
+    ("_codecs", "encode"): str.encode,  # bytes
     ("__builtin__", "set"): set,
     **{("torch", name): np.dtype(kind) for name, kind in _STORAGES.items()},
     **{("torch", name): d for name, d in dtypes.DTYPES.items()},

@@ -26,6 +26,9 @@ def _state(library):
         "complex": library.tensor([1 + 2j]), "mask": x > 2, "size": x.shape, "dtype": x.dtype,
         "nested": [1, 2.5, "text", None, (True, OrderedDict(a=x))],
         "parameter": library.nn.Parameter(library.ones(2)), "empty": library.zeros(0, 3),
+        "device": library.device("cpu"), "bytes": b"ab",
+        "conjugate": library.tensor([1 + 2j]).conj(),
+        "negative": library.tensor([1 + 2j]).conj().imag,
     }  # fmt: skip
 
 
@@ -40,6 +43,10 @@ def _check(loaded, other):
     assert loaded["nested"][:4] == [1, 2.5, "text", None]
     assert tuple(loaded["size"]) == (2, 3)
     assert str(loaded["dtype"]) == "torch.float32"
+    assert str(loaded["device"]) == "cpu"
+    assert loaded["bytes"] == b"ab"
+    assert loaded["conjugate"].tolist() == [1 - 2j]
+    assert loaded["negative"].tolist() == [-2]
     loaded["x"][0, 1] = 7.0  # which the transposed one shows, as the one in the list
     assert loaded["transposed"][1, 0] == 7.0
     assert loaded["nested"][4][1]["a"][0, 1] == 7.0
@@ -61,6 +68,13 @@ def test_files_between_libraries(to_torch):
 class _Code:
     def __reduce__(self):
         return print, ("this ran",)
+
+
+def test_conjugates_that_are_not_computed_yet():
+    memory = np.array([1 + 2j, 3])
+    of_file = ng_torch.serialization._rebuild_tensor
+    assert of_file(memory, 0, (2,), (1,), False, None, {"conj": True}).tolist() == [1 - 2j, 3]
+    assert of_file(memory.imag, 0, (1,), (1,), False, None, {"neg": True}).tolist() == [-2]
 
 
 def test_no_code_runs(capsys):
