@@ -85,8 +85,9 @@ _namespace(
     globals(),
     _HOMES,
     late={
-        "numgrad.torch": "__future__ amp autograd distributed distributions fft func linalg masked "
-        "multiprocessing nn optim profiler random serialization signal special testing utils",
+        "numgrad.torch": "__future__ amp autograd compiler distributed distributions fft func "
+        "linalg masked multiprocessing nn optim profiler random serialization signal special "
+        "testing utils",
         "numgrad.torch.amp": "GradScaler autocast",
         "numgrad.torch.autograd.variable": "is_inference",
         "numgrad.torch.compilation": "compile",

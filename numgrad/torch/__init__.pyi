@@ -18,6 +18,7 @@ from numgrad.config import set_num_threads as set_num_threads
 from numgrad.torch import __future__ as __future__
 from numgrad.torch import amp as amp
 from numgrad.torch import autograd as autograd
+from numgrad.torch import compiler as compiler
 from numgrad.torch import distributed as distributed
 from numgrad.torch import distributions as distributions
 from numgrad.torch import fft as fft

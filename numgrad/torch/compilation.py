@@ -72,7 +72,7 @@ def compile(
         return lambda f: compile(
             f, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, disable=disable
         )
-    if disable or backend == "eager":
+    if disable or backend == "eager" or getattr(model, "_left_out", False):
         return model
     if isinstance(model, Module):
         return OptimizedModule(model, fullgraph, dynamic is not False)

@@ -7,11 +7,11 @@ from typing import Any
 
 from numgrad import func as base
 from numgrad.core.interpreter import state
-from numgrad.errors import NumgradRuntimeError
+from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.torch.autograd.functional import transform
 from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.nn.module import Module, functional_call, stack_module_state
-from numgrad.torch.wrapping import face_function, unwrap, user_function, wrap
+from numgrad.torch.wrapping import Tensor, face_function, unwrap, user_function, wrap
 
 __all__ = [
     "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
@@ -107,19 +107,41 @@ def vmap(
     ------
     NumgradRuntimeError
         If ``randomness`` is something else, or numbers are drawn and it is ``"error"``.
+    NumgradValueError
+        If the function returns something else than Tensors.
     """
     if randomness not in ("error", "different", "same"):
         raise NumgradRuntimeError(
             f"vmap: randomness is 'error', 'different' or 'same', got {randomness!r}"
         )
-    inner = user_function(func)
+    name = getattr(func, "__name__", "function")
+
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        result = func(*args, **kwargs)
+        if None not in (out_dims if isinstance(out_dims, tuple | list) else (out_dims,)):
+            _check_tensors(name, result)
+        return result
+
+    inner = user_function(checked)
 
     def called(*args: Any, **kwargs: Any) -> Any:
         state.interpreters[-1].randomness = randomness
         return inner(*args, **kwargs)
 
-    called.__name__ = inner.__name__
+    called.__name__ = name
     return face_function(base.vmap(called, in_dims, out_dims))
+
+
+def _check_tensors(name: str, result: Any) -> None:
+    """Raise where a function of examples returns something else than Tensors."""
+    if isinstance(result, tuple | list | dict):
+        for each in result.values() if isinstance(result, dict) else result:
+            _check_tensors(name, each)
+    elif not isinstance(result, Tensor):
+        raise NumgradValueError(
+            f"vmap: {name} must only return Tensors, got {type(result).__name__}; make it a "
+            "Tensor, or pass out_dims=None for what is the same for all examples"
+        )
 
 
 def replace_all_batch_norm_modules_(root: Module) -> Module:

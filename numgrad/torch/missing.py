@@ -45,7 +45,6 @@ OUT_OF_SCOPE: Final = {
     "export": "a compiled function is exported by ng.export",
     "fx": "graphs are those of numgrad: ng.jit(f).report()",
     "_dynamo": "torch.compile is ng.jit, which has no other stages",
-    "compiler": "torch.compile is ng.jit, which has no other stages",
     "_C": _INTERNAL, "_refs": _INTERNAL, "_prims": _INTERNAL, "_inductor": _INTERNAL,
     "library": "operations of users are autograd.Function, or ng.kernel: loops in Python",
     "ops": "internals of PyTorch's C++ library do not exist here; ng.ops has the operations",

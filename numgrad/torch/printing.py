@@ -30,48 +30,53 @@ def set_printoptions(
     _options.update({name: value for name, value in given.items() if value is not None})
 
 
-def _real_format(numbers: np.ndarray) -> Any:
-    """A function that shows a number of an array, all in one width."""
+def _real_format(numbers: np.ndarray) -> tuple[Any, int]:
+    """A function that shows a number of an array, and the width of those that are finite."""
     digits, flat = _options["precision"], numbers.ravel()
     if numbers.dtype.kind in "iub":
-        texts = [str(v) for v in flat.tolist()] or [""]
-        width = max(map(len, texts))
-        return lambda v: str(v).rjust(width)
-    finite = np.abs(flat[np.isfinite(flat) & (flat != 0)].astype(np.float64))
+        width = max([len(str(v)) for v in flat.tolist()])
+        return (lambda v: str(v).rjust(width)), width
+    finite = flat[np.isfinite(flat) & (flat != 0)].astype(np.float64)
     whole = bool((finite == np.ceil(finite)).all())
-    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
-    wide = finite.size and (high / low > 1000.0 or high > 1e8 or (not whole and low < 1e-4))
-    scientific = wide if _options["sci_mode"] is None else _options["sci_mode"]
-    if whole and finite.size and _options["sci_mode"] is None:
-        scientific = (high / low > 1000.0 and high > 1e8) or high > 1e8
+    scientific = False
+    if finite.size:
+        low, high = float(np.abs(finite).min()), float(np.abs(finite).max())
+        scientific = _options["sci_mode"]
+        if scientific is None:
+            scientific = high / low > 1000.0 or high > 1e8 or low < 1e-4
 
     def text(v: Any) -> str:
-        if not np.isfinite(v):
-            return str(float(v))
         if scientific:
             return f"{v:.{digits}e}"
-        return f"{v:.0f}." if whole else f"{v:.{digits}f}"
+        if whole:
+            return f"{v:.0f}." if np.isfinite(v) else f"{v:.0f}"
+        return f"{v:.{digits}f}"
 
-    shown = flat if flat.size <= 1000 else np.concatenate([flat[:500], flat[-500:]])
-    width = max([len(text(v)) for v in shown] or [0])
-    return lambda v: text(v).rjust(width)
+    width = max(map(len, map(text, finite)), default=1)
+    return (lambda v: text(v).rjust(width)), width
 
 
-def _formatter(numbers: np.ndarray) -> Any:
+def _formatter(numbers: np.ndarray) -> tuple[Any, int]:
+    edge = _options["edgeitems"]
+    if numbers.size > _options["threshold"]:  # the numbers that are shown
+        for axis, n in enumerate(numbers.shape):
+            if n > 2 * edge:
+                numbers = np.take(numbers, [*range(edge), *range(n - edge, n)], axis)
     if numbers.dtype.kind != "c":
         return _real_format(numbers)
-    real, imag = _real_format(np.real(numbers)), _real_format(np.imag(numbers))
+    real, width = _real_format(np.real(numbers))
+    imag, second = _real_format(np.imag(numbers))
 
     def text(v: Any) -> str:
         part = imag(v.imag).strip()
         return f"{real(v.real)}{part if part[0] == '-' else '+' + part}j"
 
-    return text
+    return text, width + second + 1
 
 
-def _body(array: np.ndarray, text: Any, indent: int) -> str:
+def _body(array: np.ndarray, text: Any, width: int, indent: int) -> str:
     if not array.ndim:
-        return text(array[()]) if array.dtype.kind != "b" else str(bool(array))
+        return text(array[()])
     edge = _options["edgeitems"]
     summarise = array_size(array) > _options["threshold"] and array.shape[0] > 2 * edge
     rows = (
@@ -80,10 +85,10 @@ def _body(array: np.ndarray, text: Any, indent: int) -> str:
         else range(len(array))
     )
     between = " ..." if array.ndim == 1 else "..."
-    parts = [between if k is None else _body(array[k], text, indent + 1) for k in rows]
+    parts = [between if k is None else _body(array[k], text, width, indent + 1) for k in rows]
     if array.ndim > 1:
         return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
-    per_line = max(1, (_options["linewidth"] - indent) // (max(map(len, parts), default=0) + 2))
+    per_line = max(1, (_options["linewidth"] - indent) // (width + 2))
     lines = [", ".join(parts[k : k + per_line]) for k in range(0, len(parts), per_line)]
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
@@ -117,7 +122,7 @@ def shown(x: Any) -> str:
         behind += ", requires_grad=True"
     _whole.append(array.size)
     try:
-        body = _body(array, _formatter(array), len(prefix)) if array.size else "[]"
+        body = _body(array, *_formatter(array), len(prefix)) if array.size else "[]"
     finally:
         _whole.pop()
     text = f"{prefix}{body}{behind})"

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 import numgrad as ng
+from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.variable import Tensor as Base
+from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError
 from numgrad.torch.calls import cast, table
@@ -36,18 +38,34 @@ def _scaled(x: Any, alpha: Any) -> Any:
     return x if alpha == 1 else OPS["multiply"](x, alpha)
 
 
+def _quotient(op: str, a: Any, b: Any) -> Any:
+    """A quotient or remainder, none of integers by zero, of which NumPy makes 0."""
+    if kind_of(a) in "biu" and kind_of(b) in "biu" and getattr(a, "size", 1):
+        divisors = b
+        while isinstance(divisors, Batched):
+            divisors = divisors.value  # of all examples
+        if isinstance(divisors, Base):
+            divisors = state.ground.numbers(divisors)
+        if divisors is not None and not np.all(divisors):
+            raise NumgradRuntimeError(
+                f"{op}: ZeroDivisionError: integers have no quotient and no remainder by zero; "
+                "divide floating numbers"
+            )
+    return OPS[op](a, b)
+
+
 def _div(a: Any, b: Any, mode: str | None) -> Any:
     if mode is None:
         return OPS["divide"](floating(a), floating(b) if kind_of(a) not in "fc" else b)
     if mode == "floor":
-        return OPS["floor_divide"](a, b)
+        return _quotient("floor_divide", a, b)
     if mode != "trunc":
         raise NumgradRuntimeError(
             f"div: expected rounding_mode to be one of None, 'trunc', or 'floor' but found {mode!r}"
         )
     if kind_of(a) == "f" or kind_of(b) == "f":
         return ng.trunc(OPS["divide"](a, b))
-    return (a - OPS["fmod"](a, b)) // b
+    return (a - _quotient("fmod", a, b)) // b
 
 
 def _pow(a: Any, b: Any) -> Any:
@@ -92,7 +110,7 @@ neg=negative abs=absolute floor ceil trunc square relu sign
 [same 1 direct]
 isnan isinf isfinite signbit
 [number 2 inplace direct]
-mul=multiply fmod remainder
+mul=multiply
 [number 2 direct]
 maximum minimum fmax fmin
 [number 2 inplace direct]
@@ -107,7 +125,9 @@ add(input, other, *, alpha=1): add == OPS["add"](input, _scaled(other, alpha))
 sub(input, other, *, alpha=1): subtract == OPS["subtract"](input, _scaled(other, alpha))
 div(input, other, *, rounding_mode=None): divide == _div(input, other, rounding_mode)
 pow(input, exponent): power == _pow(input, exponent)
-floor_divide(input, other): OPS["floor_divide"](input, other)
+floor_divide(input, other): _quotient("floor_divide", input, other)
+fmod(input, other): fmod == _quotient("fmod", input, other)
+remainder(input, other): remainder == _quotient("remainder", input, other)
 gcd(input, other): ng.gcd(input, other)
 lcm(input, other): ng.lcm(input, other)
 bitwise_left_shift(input, other): ng.left_shift(input, other)

@@ -83,3 +83,24 @@ def test_random_numbers_are_drawn_at_each_call():
     noisy = torch.compile(lambda x: x + torch.rand(3))
     first, second = noisy(torch.zeros(3)), noisy(torch.zeros(3))
     assert not torch.equal(first, second)
+
+
+def test_a_function_is_left_out_of_compilation():
+    @torch.compiler.disable(reason="prints")
+    def plain(x):
+        assert not torch.compiler.is_compiling()
+        return 2 * x
+
+    def function(x):
+        return plain(x) + 1
+
+    compiled = torch.compile(function)
+    with pytest.warns(UserWarning, match=r"plain is left out .* \(prints\)"):
+        assert compiled(torch.ones(2)).tolist() == [3, 3]
+    with pytest.raises(RuntimeError, match="plain is left out"):
+        torch.compile(function, fullgraph=True)(torch.ones(2))
+    assert torch.compile(plain) is plain
+    assert plain(torch.ones(1)).item() == 2
+    assert torch.compile(lambda x: x + torch.compiler.is_compiling())(torch.ones(1)).item() == 2
+    with pytest.raises(TypeError, match="forward"):
+        torch.compiler.disable(nn.Linear(1, 1))

@@ -56,3 +56,132 @@ def test_datasets_that_give_whole_batches_in_torch(name):
     reference = pytest.importorskip("torch")
     build, expected = LOADERS[name]
     assert list(map(values, build(reference.utils.data, reference))) == expected
+
+
+# ------------------------------------------------------------------------------------- workers
+
+
+def streams(data):
+    class Shard(data.IterableDataset):
+        def __init__(self, stop):
+            self.stop = stop
+
+        def __iter__(self):
+            info = data.get_worker_info()
+            assert (info.dataset is self, info.seed >= info.id) == (True, True)
+            return iter(range(info.id, self.stop, info.num_workers))
+
+    class Span(data.IterableDataset):
+        def __init__(self, start, stop):
+            self.start, self.stop = start, stop
+
+        def __iter__(self):
+            return iter(range(self.start, self.stop))
+
+    class Asked(data.Dataset):
+        def __len__(self):
+            return 6
+
+        def __getitem__(self, index):
+            return index * 10 + data.get_worker_info().id
+
+    def split(worker):
+        span = data.get_worker_info().dataset
+        span.start, span.stop = ((0, 1), (1, 6))[worker]
+
+    return Shard, Span, Asked, split
+
+
+WORKERS = [
+    (lambda d, Shard, *_: d.DataLoader(Shard(4), 2, num_workers=2), [[0, 2], [1, 3]]),
+    (lambda d, Shard, *_: d.DataLoader(Shard(11), 2, num_workers=2),
+     [[0, 2], [1, 3], [4, 6], [5, 7], [8, 10], [9]]),
+    (lambda d, Shard, *_: d.DataLoader(Shard(5), None, num_workers=2), [0, 1, 2, 3, 4]),
+    (lambda d, Shard, *_: d.DataLoader(Shard(1), 1, num_workers=3), [[0]]),
+    (lambda d, _, Span, *__: d.DataLoader(Span(0, 5), 2, num_workers=2, drop_last=True),
+     [[0, 1], [0, 1], [2, 3], [2, 3]]),
+    (lambda d, _, Span, __, split: d.DataLoader(Span(0, 6), 2, num_workers=2,
+                                                worker_init_fn=split), [[0], [1, 2], [3, 4], [5]]),
+    (lambda d, _, __, Asked, ___: d.DataLoader(Asked(), 2, num_workers=2),
+     [[0, 10], [21, 31], [40, 50]]),
+    (lambda d, _, Span, *__: d.DataLoader(d.ChainDataset([Span(0, 1), Span(1, 3)]), 2,
+                                          num_workers=2), [[0, 1], [0, 1], [2], [2]]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("build", "expected"), WORKERS)
+def test_workers_have_their_part_of_a_stream(build, expected):
+    data = torch.utils.data
+    assert data.get_worker_info() is None
+    assert list(map(values, build(data, *streams(data)))) == expected
+    assert data.get_worker_info() is None
+
+
+@pytest.mark.slow(cases=1)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("build", "expected"), WORKERS)
+def test_workers_have_their_part_of_a_stream_in_torch(build, expected):
+    data = pytest.importorskip("torch").utils.data
+    assert list(map(values, build(data, *streams(data)))) == expected
+
+
+def test_workers_raise_where_their_batch_would_come():
+    data = torch.utils.data
+    _, Span, _, split = streams(data)
+    loader = data.DataLoader(Span(0, 6), 2, num_workers=3, worker_init_fn=split)
+    batches = iter(loader)
+    assert [next(batches).tolist() for _ in range(2)] == [[0], [1, 2]]
+    with pytest.raises(IndexError, match="tuple index"):
+        next(batches)
+
+
+def test_orders_do_not_depend_on_workers():
+    data = torch.utils.data
+
+    def epochs(workers):
+        torch.manual_seed(0)
+        loader = data.DataLoader(range(9), 3, shuffle=True, num_workers=workers)
+        return [list(map(values, loader)) for _ in range(2)]
+
+    assert epochs(0) == epochs(2)
+
+
+# -------------------------------------------------------------------------------------- errors
+
+REFUSED = {
+    "prefetch_factor": (ValueError, lambda d, t: d.DataLoader(range(3), prefetch_factor=2)),
+    "persistent": (ValueError, lambda d, t: d.DataLoader(range(3), persistent_workers=True)),
+    "timeout": (ValueError, lambda d, t: d.DataLoader(range(3), timeout=-1)),
+    "drop_last": (ValueError, lambda d, t: d.DataLoader(range(3), None, drop_last=True)),
+    "both": (ValueError, lambda d, t: d.DataLoader(range(3), None, batch_sampler=[[0]])),
+    "set": (ValueError, lambda d, t: setattr(d.DataLoader(range(3)), "batch_size", 2)),
+    "rows": (AssertionError, lambda d, t: d.TensorDataset(t.zeros(2), t.zeros(3))),
+    "nothing": (AssertionError, lambda d, t: d.ConcatDataset([])),
+    "before": (ValueError, lambda d, t: d.ConcatDataset([range(3)])[-4]),
+    "after": (IndexError, lambda d, t: d.ConcatDataset([range(3)])[3]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_errors_have_the_classes_of_torch(name):
+    error, call = REFUSED[name]
+    with pytest.raises(error) as caught:
+        call(torch.utils.data, torch)
+    assert "numgrad.errors" in type(caught.value).__module__
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_errors_have_these_classes_in_torch(name):
+    reference = pytest.importorskip("torch")
+    error, call = REFUSED[name]
+    with pytest.raises(error):
+        call(reference.utils.data, reference)
+
+
+def test_attributes_of_a_loader():
+    data = torch.utils.data
+    loader = data.DataLoader(range(3), batch_sampler=[[0], [1, 2]])
+    assert (loader.batch_size, loader.drop_last, loader.prefetch_factor) == (None, False, None)
+    assert (len(loader), data.DataLoader(range(3), num_workers=1).prefetch_factor) == (2, 2)
+    assert data.ConcatDataset([range(3), "ab"])[-1] == "b"
+    assert isinstance(data.ChainDataset([]), data.IterableDataset)

@@ -252,6 +252,22 @@ def test_text():
     assert repr(torch.zeros(2, requires_grad=True)) == "tensor([0., 0.], requires_grad=True)"
 
 
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ([True, False], "[ True, False]"),
+        (True, "True"),
+        ([-np.inf, np.inf], "[-inf, inf]"),
+        ([np.nan, 1.0, -0.0], "[nan, 1., -0.]"),
+        ([np.nan, 1.5], "[   nan, 1.5000]"),
+        ([12345678.0, 1.0], "[1.2346e+07, 1.0000e+00]"),
+        ([complex(np.inf, -np.inf), 1.5 - 0.25j], "[   inf-infj, 1.5000-0.2500j]"),
+    ],
+)
+def test_text_of_mixed_widths(data, text):
+    assert repr(torch.tensor(data)) == f"tensor({text})"
+
+
 def test_random_numbers_follow_the_seed():
     torch.manual_seed(1)
     first = torch.rand(3), torch.randn(3), torch.randperm(5)
@@ -484,3 +500,66 @@ def test_correlations_of_integers_are_floats():
     assert torch.corrcoef(x).dtype is torch.cov(x).dtype is torch.float32
     assert np.allclose(torch.corrcoef(x), 1)
     assert [part.shape for part in torch.zeros(0, 3).chunk(2)] == [(0, 3), (0, 3)]
+
+
+INTEGERS = torch.tensor([2, 3])
+
+
+@pytest.mark.parametrize(
+    "divide",
+    [
+        lambda: INTEGERS // 0,
+        lambda: INTEGERS % torch.tensor([1, 0]),
+        lambda: 5 % torch.tensor([0, 3]),
+        lambda: INTEGERS.clone().fmod_(0),
+        lambda: torch.div(INTEGERS, 0, rounding_mode="floor"),
+        lambda: torch.div(INTEGERS, torch.tensor(0), rounding_mode="trunc"),
+        lambda: torch.func.vmap(lambda x: x // (x - 2))(INTEGERS),
+    ],
+)
+def test_integers_have_no_quotient_by_zero(divide):
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        divide()
+
+
+def test_quotients_by_zero_that_there_are():
+    assert (INTEGERS // 0.0).tolist() == [np.inf, np.inf]
+    assert (torch.tensor([], dtype=torch.int64) // 0).shape == (0,)
+    assert (INTEGERS % torch.tensor([2, 2])).tolist() == [0, 1]
+
+
+def test_packed_sequences_hold_tensors():
+    rnn = torch.nn.utils.rnn
+    x = torch.arange(12.0).reshape(3, 2, 2)
+    packed = rnn.pack_padded_sequence(x, torch.tensor([2, 3]), enforce_sorted=False)
+    after, _ = torch.nn.LSTM(2, 2)(packed)
+    for p in (packed, after):
+        assert all(type(value) is torch.Tensor for value in p)
+        assert [v.tolist() for v in p[1:]] == [[2, 2, 1], [1, 0], [1, 0]]
+    assert rnn.invert_permutation(torch.tensor([2, 0, 1])).tolist() == [1, 2, 0]
+
+
+def test_a_batched_function_returns_tensors():
+    with pytest.raises(ValueError, match="must only return Tensors, got float"):
+        torch.vmap(lambda x: (x, 2.0))(torch.ones(2))
+
+
+def test_the_norm_of_no_gradients_has_the_default_dtype():
+    utils = torch.nn.utils
+    norms = utils.clip_grad_norm_([], 1.0), utils.get_total_norm(tensors=[])
+    norms += (utils.clip_grad_norm_(parameters=torch.ones(2, requires_grad=True), max_norm=1.0),)
+    assert [(norm.dtype, norm.item()) for norm in norms] == [(torch.float32, 0.0)] * 3
+
+
+def test_a_parametrized_weight_is_assigned_to():
+    class Symmetric(torch.nn.Module):
+        def forward(self, x):
+            return x.triu() + x.triu(1).T
+
+        def right_inverse(self, x):
+            return x.triu()
+
+    layer = torch.nn.Linear(2, 2)
+    torch.nn.utils.parametrize.register_parametrization(layer, "weight", Symmetric())
+    layer.weight = torch.ones(2, 2)
+    assert layer.parametrizations.weight.original.tolist() == [[1.0, 1.0], [0.0, 1.0]]

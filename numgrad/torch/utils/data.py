@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from dataclasses import dataclass
+from itertools import islice, repeat
+from threading import local
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
+from numgrad.autograd.modes import is_grad_enabled, set_grad_enabled
 from numgrad.data import loader as _numgrad_loader
+from numgrad.errors import NumgradAssertionError, NumgradValueError
 from numgrad.random.generator import generator_of
 from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.paths import alias as _alias
@@ -57,9 +65,39 @@ class IterableDataset(_dataset.IterableDataset, Dataset[T]):
     """Base of datasets that are gone through in their own order."""
 
 
+def _of_equal_length(build: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that raises PyTorch's class of error."""
+
+    def __init__(self: Any, *args: Any) -> None:
+        try:
+            build(self, *args)
+        except NumgradValueError as error:
+            raise NumgradAssertionError(str(error)) from None
+
+    return __init__
+
+
+def _sample_of_several(self: Any, index: int) -> Any:
+    """Sample ``index``, which may be negative."""
+    if index < -len(self):
+        raise NumgradValueError(f"ConcatDataset: sample {index} of {len(self)}")
+    return _item_of_several(self, index)
+
+
+_item_of_several = _dataset.ConcatDataset.__getitem__
+_MEMBERS: dict[str, dict[str, Any]] = {
+    "ConcatDataset": {"__init__": _of_equal_length(_dataset.ConcatDataset.__init__),
+                      "__getitem__": _sample_of_several},
+    "TensorDataset": {"__init__": _of_equal_length(_dataset.TensorDataset.__init__)},
+}  # fmt: skip
+
+
 def _as_dataset(name: str) -> Any:
     """A class of numgrad's, which is a dataset of this room and stands in its module, too."""
-    made = type(name, (getattr(_dataset, name), Dataset), {"__module__": __name__})
+    members = {"__module__": __name__, **_MEMBERS.get(name, {})}
+    source = getattr(_dataset, name)
+    base = IterableDataset if issubclass(source, _dataset.IterableDataset) else Dataset
+    made = type(name, (source, base), members)
     setattr(_dataset, name, made)
     return made
 
@@ -103,12 +141,37 @@ def default_convert(data: Any) -> Any:
     return data
 
 
+@dataclass(frozen=True)
+class WorkerInfo:
+    """The worker that asks: its number, how many there are, its seed, and its dataset."""
+
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Any
+
+
+_thread = local()
+_END = object()
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """The worker of a ``DataLoader`` in whose thread this is called; elsewhere None."""
+    return getattr(_thread, "info", None)
+
+
 class DataLoader(_loader.DataLoader, Generic[T]):
     """A dataset in batches: ``numgrad.data.DataLoader``.
 
-    With ``batch_size=None`` samples come one by one. Workers are threads; what concerns processes
-    (``timeout``, ``worker_init_fn``, ``multiprocessing_context``) is accepted.
+    With ``batch_size=None`` samples come one by one. Workers are threads, which make batches in
+    turn; each iterates over a shallow copy of its own of an ``IterableDataset``, and all share
+    other datasets. What concerns processes (``timeout``, ``multiprocessing_context``) is accepted.
     """
+
+    _FIXED: ClassVar = frozenset(
+        ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
+    )
+    _initialized = False
 
     def __init__(
         self, dataset: Any, batch_size: int | None = 1, shuffle: bool | None = None,
@@ -119,8 +182,20 @@ class DataLoader(_loader.DataLoader, Generic[T]):
         prefetch_factor: int | None = None, persistent_workers: bool = False,
         pin_memory_device: str = "", in_order: bool = True,
     ) -> None:  # fmt: skip
-        single = batch_size is None and batch_sampler is None
-        if single:
+        for wrong, what in (
+            (prefetch_factor is not None and not num_workers, "prefetch_factor needs num_workers"),
+            (persistent_workers and not num_workers, "persistent_workers needs num_workers"),
+            (timeout < 0, f"timeout is at least 0, got {timeout}"),
+            (batch_size is None and drop_last, "drop_last needs a batch_size"),
+            (
+                batch_size is None and batch_sampler is not None,
+                "takes a batch_sampler or batch_size=None",
+            ),
+        ):
+            if wrong:
+                raise NumgradValueError(f"DataLoader: {what}")
+        self._single = batch_size is None
+        if self._single:
             convert = collate_fn or default_convert
             collate_fn = lambda samples: convert(samples[0])  # noqa: E731
         super().__init__(
@@ -128,9 +203,19 @@ class DataLoader(_loader.DataLoader, Generic[T]):
             num_workers=num_workers, collate_fn=collate_fn, drop_last=drop_last,
             generator=generator, prefetch_factor=prefetch_factor or 2,
         )  # fmt: skip
-        self._single = single
-        if single:
+        self.worker_init_fn, self.persistent_workers = worker_init_fn, persistent_workers
+        if self._single or batch_sampler is not None:
             self.batch_size = None
+        if not num_workers:
+            self.prefetch_factor = None
+        self._initialized = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._initialized and name in self._FIXED:
+            raise NumgradValueError(
+                f"DataLoader: {name} cannot be set after construction; make another loader"
+            )
+        super().__setattr__(name, value)
 
     def _samples_at(self, indices: Any) -> Any:
         return [self._samples[indices[0]]] if self._single else super()._samples_at(indices)
@@ -139,14 +224,63 @@ class DataLoader(_loader.DataLoader, Generic[T]):
         return _lists(super()._fetch(batch)) if self.collate_fn is None else super()._fetch(batch)
 
     def __iter__(self) -> Iterator[Any]:
-        return super().__iter__()
+        # Drawn without workers, too: orders do not depend on how many there are.
+        seed = int(_generator_of("DataLoader", self.generator).integers(2**62))
+        if not self.num_workers:
+            return super().__iter__()
+        iterated = isinstance(self.dataset, IterableDataset)
+        return self._in_turn(repeat(None) if iterated else self._batches(), seed)
+
+    def _in_turn(self, batches: Iterator[Any], seed: int) -> Iterator[Any]:
+        """Batches that workers make one after another; one whose stream has ended is left out."""
+        recording = is_grad_enabled()  # modes belong to threads
+
+        def work(worker: int, batch: Any) -> Any:
+            if get_worker_info() is None:
+                self._start(worker, seed + worker)
+            with set_grad_enabled(recording):
+                batch = next(_thread.batches, _END) if _thread.batches else batch
+                return _END if batch is _END else self._fetch(batch)
+
+        workers = [
+            ThreadPoolExecutor(1, thread_name_prefix="numgrad-data")
+            for _ in range(self.num_workers)
+        ]
+        turns, pending = deque(range(self.num_workers)), deque()
+
+        def submit(count: int) -> None:
+            for batch in islice(batches, count if turns else 0):
+                pending.append((turns[0], workers[turns[0]].submit(work, turns[0], batch)))
+                turns.rotate(-1)
+
+        try:
+            submit(self.num_workers * self.prefetch_factor)
+            while pending:
+                worker, future = pending.popleft()
+                result = future.result()
+                if result is _END and worker in turns:
+                    turns.remove(worker)
+                submit(1)
+                if result is not _END:
+                    yield result
+        finally:
+            for pool in workers:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def _start(self, worker: int, seed: int) -> None:
+        """Make this thread a worker."""
+        iterated = isinstance(self.dataset, IterableDataset)
+        dataset = copy(self.dataset) if iterated else self.dataset
+        _thread.info = WorkerInfo(worker, self.num_workers, seed, dataset)
+        if self.worker_init_fn is not None:
+            self.worker_init_fn(worker)
+        _thread.batches = None
+        if iterated:
+            size = self.batch_size or 1
+            _thread.batches = _sampler.BatchSampler(dataset, size, self.drop_last).batches()
 
 
 _loader.default_collate = default_collate
-
-
-def get_worker_info() -> None:
-    """None: workers are threads, which share their objects."""
 
 
 __getattr__ = _refuse(globals())

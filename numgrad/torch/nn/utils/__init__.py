@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any
 
 from numgrad.nn.utils import clip_grad as _clip_grad, conversion as _conversion
+from numgrad.torch.dtypes import get_default_dtype
 from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.nn.utils import parametrizations, parametrize, prune, rnn
 from numgrad.torch.specialization import expose
@@ -37,10 +38,26 @@ def _of_tensors(function: Callable[..., Any], place: int = 0) -> Callable[..., A
     return called
 
 
-clip_grad_norm_ = _of_tensors(_clip_grad.clip_grad_norm_)
+def _norm(function: Callable[..., Any], of_gradients: bool) -> Callable[..., Any]:
+    """A function that returns a norm, that of no Tensors in the default dtype."""
+    inner, name = _of_tensors(function), function.__code__.co_varnames[0]
+
+    @wraps(function)
+    def called(*args: Any, **params: Any) -> Any:
+        given, *options = args or (params.pop(name),)
+        given = [given] if isinstance(given, Tensor) else list(given)
+        total = inner(given, *options, **params)
+        if any(not of_gradients or x.grad is not None for x in given):
+            return total
+        return total.to(get_default_dtype())
+
+    return called
+
+
+clip_grad_norm_ = _norm(_clip_grad.clip_grad_norm_, True)
 clip_grad_value_ = _of_tensors(_clip_grad.clip_grad_value_)
 clip_grads_with_norm_ = _of_tensors(_clip_grad.clip_grads_with_norm_)
-get_total_norm = _of_tensors(_clip_grad.get_total_norm)
+get_total_norm = _norm(_clip_grad.get_total_norm, False)
 parameters_to_vector = _of_tensors(_conversion.parameters_to_vector)
 vector_to_parameters = _of_tensors(_conversion.vector_to_parameters, 1)
 fuse_conv_bn_weights = _of_tensors(_conversion.fuse_conv_bn_weights, -1)

@@ -6,10 +6,13 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+import numpy as np
+
+from numgrad.autograd.variable import Tensor as Base
 from numgrad.nn import packed_sequence as base
 from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.nn.layers import REFUSALS, as_runtime_error
-from numgrad.torch.wrapping import face_function as plain_function
+from numgrad.torch.wrapping import face_function as plain_function, wrapped
 
 
 def face_function(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -27,10 +30,27 @@ def face_function(function: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
+def _with_integers(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of numgrad's whose ndarrays, lengths and orders, become Tensors."""
+    inner = face_function(function)
+
+    @wraps(inner)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return _as_tensors(inner(*args, **kwargs))
+
+    return called
+
+
+def _as_tensors(value: Any) -> Any:
+    if isinstance(value, PackedSequence):
+        return value._make(map(_as_tensors, value))
+    return wrapped(Base(value)) if isinstance(value, np.ndarray) else value
+
+
 PackedSequence = base.PackedSequence
-invert_permutation = face_function(base.invert_permutation)
-pack_padded_sequence = face_function(base.pack_padded_sequence)
-pack_sequence = face_function(base.pack_sequence)
+invert_permutation = _with_integers(base.invert_permutation)
+pack_padded_sequence = _with_integers(base.pack_padded_sequence)
+pack_sequence = _with_integers(base.pack_sequence)
 pad_packed_sequence = face_function(base.pad_packed_sequence)
 pad_sequence = face_function(base.pad_sequence)
 unpack_sequence = face_function(base.unpack_sequence)
