@@ -15,7 +15,7 @@ from numgrad.compiler.lower import index_range, lookup
 from numgrad.compiler.lower.index_range import bounds_of
 
 X = np.cos(np.arange(9.0))
-PLACES = np.array([-30, -9, -1, 0, 3, 8, 9, 40, 2**40])
+PLACES = np.array([-30, -9, -1, 0, 3, 8, 9, 40, 2**40, 2**63 - 1])
 IN_RANGE: dict[str, Callable[..., Any]] = {
     "remainder": lambda x, i: np.take(x, i % len(x)),
     "of a sum": lambda x, i: np.take(x, (i % len(x) + 1) % len(x)),
@@ -35,6 +35,7 @@ OTHERS: dict[str, Callable[..., Any]] = {
     "clip too far": lambda x, i: np.take(x, np.clip(i, 0, len(x) - 1) + 1),
     "clip from below": lambda x, i: np.take(x, np.clip(i, -10, 8)),
     "where": lambda x, i: np.take(x, np.where(i > 3, i % 7, i)),
+    "a sum that overflows": lambda x, i: np.take(x, np.minimum(np.maximum(i, 0) + 1, len(x) - 1)),
 }
 
 

@@ -71,9 +71,11 @@ def bounds_of(terms: Terms, x: Term, deep: int = DEEP) -> Bounds:
         return Bounds((), None if high is None else add(high, constant(-1)))
     if x.op in ("add", "subtract") and x.dtype == INT64:
         a, b = operands
+        if a.low is None or a.high is None or b.low is None or b.high is None:
+            return UNKNOWN  # one without a bound may overflow
         if x.op == "subtract":
-            return Bounds(_sum(a.low, b.high, -1), _sum(a.high, b.low, -1))
-        return Bounds(_sum(a.low, b.low, 1), _sum(a.high, b.high, 1))
+            return Bounds(add(a.low, b.high, -1), add(a.high, b.low, -1))
+        return Bounds(add(a.low, b.low), add(a.high, b.high))
     if x.op in ("minimum", "maximum"):
         lows, highs = zip(*operands, strict=True)
         if x.op == "minimum":
@@ -107,10 +109,6 @@ def at_most(terms: Terms, a: Length | None, b: Length | None) -> bool:
 
 def _positive(terms: Terms, low: Length | None) -> bool:
     return at_most(terms, constant(1), low)
-
-
-def _sum(a: Length | None, b: Length | None, sign: int) -> Length | None:
-    return None if a is None or b is None else add(a, b, sign)
 
 
 def _least(terms: Terms, bounds: tuple[Length | None, ...]) -> Length | None:
