@@ -71,9 +71,8 @@ other name loads ``numgrad.tensors``, which is Tensors with the usual operations
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
-from numgrad.core.namespaces import namespace as _namespace
+from numgrad.core.namespaces import loading as _loading, namespace as _namespace
 from numgrad.errors import NumgradAttributeError as _NumgradAttributeError
-from numgrad.libraries import uncollected as _uncollected
 
 __version__ = "0.1.0"
 
@@ -132,7 +131,7 @@ def __getattr__(name: str) -> _Any:
     if name[:2] == "__" and name != "__all__":  # what protocols ask for
         raise _NumgradAttributeError(f"module 'numgrad' has no attribute {name!r}", name=name)
     if name not in _LIGHT:  # in one order, also of threads that begin at the same time
-        with _uncollected():
+        with _loading():
             _import_module("numgrad.tensors")
     if name in _names:
         return _load(name)

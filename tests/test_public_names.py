@@ -99,6 +99,30 @@ print(*sorted(names - set(OPS)))
 """
 
 
+THREADS = """
+import sys, threading, numgrad as ng
+sys.setswitchinterval(1e-6)
+uses = [
+    lambda: ng.grad(ng.sin)(0.5), lambda: ng.exp(0.5), lambda: ng.linalg.norm([1.0]),
+    lambda: ng.nn.Linear(1, 1), lambda: ng.special.gammaln(3.0), lambda: ng.vmap(ng.tanh)([1.0]),
+    lambda: ng.optim.SGD([ng.ones(1, requires_grad=True)], lr=1.0), lambda: ng.sort([1.0]),
+]
+start, done = threading.Barrier(len(uses)), []
+def run(use):
+    start.wait()
+    use()
+    done.append(use)
+threads = [threading.Thread(target=run, args=(use,)) for use in uses]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(len(done) - len(uses))
+"""
+
+
+def test_threads_load_names_at_the_same_time():
+    assert run(THREADS) == "0"
+
+
 def test_operations_that_code_names_are_declared_with_the_first_tensor():
     assert run(NAMED_IN_CODE) == ""
 

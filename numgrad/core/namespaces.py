@@ -15,10 +15,11 @@ knows exact classes: a user's subclass is pickled as any other.
 """
 
 import copyreg
-import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
+from threading import RLock
 from types import MappingProxyType
 from typing import Any
 
@@ -66,7 +67,7 @@ def namespace(
     def __getattr__(name: str) -> Any:
         if name not in tables[1]:
             return missing(name)
-        with uncollected():
+        with loading():
             public[name] = _imported(module, *tables[1][name])
         return public[name]
 
@@ -76,6 +77,20 @@ def namespace(
     public["__getattr__"] = __getattr__ if late else missing
     public["__dir__"], public["__all__"] = lambda: names, names
     return names
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Import what a name stands for, in one thread at a time.
+
+    Python's locks are those of single modules: threads of which one loads a package and another a
+    module in it wait for each other, which Python ends by an error.
+    """
+    with _loading, uncollected():
+        yield
+
+
+_loading = RLock()
 
 
 def _table(homes: Mapping[str, str]) -> dict[str, tuple[str, str]]:
@@ -91,7 +106,7 @@ def _imported(module: str, home: str, name: str) -> Any:
     """An attribute of a module, or a module in the folder of the public one."""
     if home == module:
         return import_module(f"{home}.{name}")
-    return getattr(sys.modules.get(home) or import_module(home), name)
+    return getattr(import_module(home), name)
 
 
 def _pickle_by_name(value: Any, module: str, name: str) -> None:

@@ -7,10 +7,12 @@ namespace.
 """
 
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from numgrad.core.namespaces import loading
 from numgrad.core.op import OPS, Op
 
 _USUAL: dict[str, str] = {
@@ -118,19 +120,24 @@ _AT_HOME = ("numpy", "numpy.lib.stride_tricks")
 """Modules of NumPy whose functions have their operations under names of ``numgrad`` itself."""
 
 
+def _load(module: str) -> ModuleType:
+    with loading():
+        return import_module(module)
+
+
 def declare_usual() -> None:
     """Declare the operations that every Tensor needs."""
     for home in _USUAL:
-        import_module(f"{__package__}.{home}")
+        _load(f"{__package__}.{home}")
 
 
 def declared(name: str) -> Op:
     """The operation of a public name."""
     if name in LATE:
-        import_module(LATE[name])
+        _load(LATE[name])
     else:
         declare_usual()
-    return next(op for op in OPS.values() if name in op.names)
+    return next(op for op in list(OPS.values()) if name in op.names)  # others may declare meanwhile
 
 
 def declare_for(function: Any) -> bool:
@@ -142,14 +149,14 @@ def declare_for(function: Any) -> bool:
     module = LATE.get(name) if home in _AT_HOME else (NAMESPACES | _OTHERS).get(home)
     known = len(OPS)
     if module is not None:
-        import_module(module)
+        _load(module)
     return len(OPS) > known
 
 
 def of_namespace(function: Any) -> Op | None:
     """The operation in a namespace of ours that stands for a function of NumPy's or SciPy's."""
     home = NAMESPACES.get(getattr(function, "__module__", None) or "")
-    result = getattr(import_module(home), function.__name__, None) if home else None
+    result = getattr(_load(home), function.__name__, None) if home else None
     return result if isinstance(result, Op) else None
 
 
@@ -159,4 +166,4 @@ def declare_all() -> None:
     internal = [f"{__package__}.{home}" for home in _INTERNAL]
     homes = (*LATE.values(), *NAMESPACES.values(), *internal, *_OTHERS.values())
     for module in dict.fromkeys(homes):  # in one order
-        import_module(module)
+        _load(module)
