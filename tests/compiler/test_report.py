@@ -111,6 +111,18 @@ def test_estimates_are_those_of_a_reader():
     assert "about 24*n0*n1 = 4,800 bytes moved; 3*n0*n1 = 600 flops" in fast.report()
 
 
+def test_gradients_for_both_operands_share_the_solution_of_a_banded_system():
+    bands, b = np.array([[0.0, 1, 1], [4, 5, 6], [1, 2, 0]]), np.array([1.0, 2, 3])
+    step = ng.jit(ng.grad(lambda ab, b: np.sum(ng.linalg.solve_banded((1, 1), ab, b) ** 2), (0, 1)))
+    of_bands, of_b = step(bands, b)
+    matrix = np.diag(bands[1]) + np.diag(bands[0, 1:], 1) + np.diag(bands[2, :-1], -1)
+    x = np.linalg.solve(matrix, b)
+    z = np.linalg.solve(matrix.T, 2 * x)
+    np.testing.assert_allclose(of_b, z, rtol=1e-12)
+    np.testing.assert_allclose(of_bands[1], -z * x, rtol=1e-12)
+    assert str(step.report()).count("segment: banded_solution") == 2
+
+
 def test_segments_are_reported_with_their_reason():
     class Twice(ng.autograd.Function):
         @staticmethod

@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -342,24 +343,35 @@ def _banded_shape(ab, b, *, below, above):
 banded_solution.batch(broadcasting_rule)
 
 
-def _rows_of_bands(below: int, above: int, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """The row of each element of ``ab``, and whether there is one."""
+@lru_cache(maxsize=16)
+def _band_places(below: int, above: int, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each element of ``ab`` the row, whether there is one, and its diagonal in the adjoint.
+
+    One object each, so that compiled gradients for both operands have their solution in common.
+    """
     rows = np.arange(n) + np.arange(-above, below + 1)[:, None]
     inside = (rows >= 0) & (rows < n)
-    return matrices.constant(np.clip(rows, 0, max(n - 1, 0))), matrices.constant(inside)
+    lines = np.repeat(np.arange(below + above, -1, -1)[:, None], n, axis=1)
+    found = np.clip(rows, 0, max(n - 1, 0)), inside, lines
+    for array in found:
+        array.flags.writeable = False
+    return found
+
+
+def _bands_of(below: int, above: int, ab: Any) -> tuple[Any, Any, Any]:
+    arrays = _band_places(below, above, ab.shape[-1].__index__())
+    return tuple(map(matrices.constant, arrays))  # pyright: ignore
 
 
 def adjoint_bands(ab: Any, below: int, above: int) -> Any:
     """The bands of the adjoint: each diagonal moves along itself."""
-    n = ab.shape[-1].__index__()
-    columns, inside = _rows_of_bands(above, below, n)
-    lines = np.repeat(np.arange(below + above, -1, -1)[:, None], n, axis=1)
-    return np.conj(ab[..., matrices.constant(lines), columns] * inside)
+    columns, inside, lines = _bands_of(above, below, ab)
+    return np.conj(ab[..., lines, columns] * inside)
 
 
 def _banded_vjp_ab(g, ab, y, below, above):
     z = banded_solution(adjoint_bands(ab, below, above), g, below=above, above=below)
-    rows, inside = _rows_of_bands(below, above, ab.shape[-1].__index__())
+    rows, inside, _ = _bands_of(below, above, ab)
     return -np.sum(z[..., rows, :] * np.conj(y)[..., None, :, :], axis=-1) * inside
 
 
