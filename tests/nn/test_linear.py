@@ -75,6 +75,35 @@ def test_values_and_the_kernels_gradients_against_the_formulas(shape, dtype, bia
                 assert found[k] is None
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+@pytest.mark.parametrize("n", [1, 3, 33, 65])
+def test_many_narrow_rows(n, dtype):
+    draw = np.random.default_rng(n)
+    x, w, b = (draw.integers(-9, 9, shape).astype(dtype) for shape in ((8259, 2), (n, 2), n))
+    g = draw.integers(-9, 9, (8259, n)).astype(dtype)
+    operands = [ng.tensor(a, requires_grad=True) for a in (x, w, b)]
+    out = F.linear(*operands)
+    out.backward(ng.tensor(g))
+    np.testing.assert_array_equal(out.detach(), x @ w.T + b)  # integers: sums are exact
+    np.testing.assert_array_equal(operands[1].grad, g.T @ x)
+    np.testing.assert_array_equal(operands[2].grad, g.sum(axis=0))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+@pytest.mark.parametrize("inner", [1, 2, 8, 9])
+def test_a_matrix_of_short_rows_times_a_vector(inner, dtype):
+    draw = np.random.default_rng(inner)
+    a, x, y = (draw.integers(-9, 9, shape).astype(dtype) for shape in ((71, inner), inner, 71))
+    if np.dtype(dtype).kind == "c":
+        a, x, y = a + 1j * a[::-1], x - 2j * x, y * dtype(1 + 1j)
+    operands = [ng.tensor(v, requires_grad=True) for v in (a, x)]
+    out = operands[0] @ operands[1]
+    out.backward(ng.tensor(y))
+    np.testing.assert_array_equal(out.detach(), a @ x)
+    np.testing.assert_array_equal(operands[1].grad, a.conj().T @ y)
+    np.testing.assert_array_equal((ng.tensor(a.T.copy()).T @ x), a @ x)
+
+
 def test_gradients_by_finite_differences():
     x, w, b = (ng.tensor(a, requires_grad=True) for a in operands((3, (4,), 2), "float64"))
     assert ng.testing.gradcheck(F.linear, (x, w, b))

@@ -13,9 +13,9 @@ longer on one thread, and their bits do not depend on the number of threads. Lar
 more from BLAS's blocks than they lose.
 
 Products with a vector are loops of our own: BLAS's order of additions depends on its number of
-threads. Rows are summed in blocks of ``BLOCK`` elements, in several SIMD lanes; ``vector @ matrix``
-adds scaled rows, four at a time, to tiles of the result. Each element of a result is computed by
-the same instructions whatever the number of threads.
+threads. Rows are summed in blocks of ``BLOCK`` elements, in several SIMD lanes, short ones side by
+side; ``vector @ matrix`` adds scaled rows, four at a time, to tiles of the result. Each element of
+a result is computed by the same instructions whatever the number of threads.
 
 The linear layer ``x @ w.T + b``: the bias is added while the product is in cache, and its gradient,
 the column sums of ``g``, is taken in the same kernel as the other two.
@@ -43,6 +43,8 @@ NOGIL_NS = 100_000.0
 BLOCK = 1024
 TILE = 512
 ROWS = 32
+SHORT = 8
+"""Elements up to which rows are summed side by side, not each in several lanes."""
 
 _HEADER = """
 import numpy as np
@@ -286,8 +288,15 @@ _ROWS = """
 @outlined
 def rows(a, x, out, lo, hi):
     no_inline()
+    if x.size > {short}:
+        for i in range(lo, hi):
+            out[i] = dot(a[i], x)
+        return
     for i in range(lo, hi):
-        out[i] = dot(a[i], x)
+        out[i] = a[i, 0] * x[0]
+    for k in range(1, x.size):
+        for i in range(lo, hi):
+            out[i] += a[i, k] * x[k]
 
 def kernel(a, x, out):
     count = a.shape[0]
@@ -320,7 +329,9 @@ def dot_kernel(dtype: np.dtype) -> Callable:
 def matrix_vector_kernel(dtype: np.dtype, conjugated: bool, parallel: bool) -> Callable:
     """``a @ x``, or ``conj(a) @ x``: called with a, x, out."""
     source = _dot(dtype, conjugated) + _ROWS.format(
-        range="prange" if parallel else "range", tile=ROWS
+        range="prange" if parallel else "range",
+        tile=ROWS,
+        short=SHORT if dtype.kind == "f" else 0,
     )
     vector = f"{type_name(dtype)}[::1]"
     signature = f"void({type_name(dtype)}[:,::1], {vector}, {vector})"
@@ -402,33 +413,42 @@ def scaled_kernel(dtype: np.dtype, conjugated: bool) -> Callable:
     return compile_product("scaled", source, f"void({', '.join([f'{name}[::1]'] * 3)})", dtype)
 
 
+# several narrow rows are taken at a time, as one of WIDE elements or a few less
 _ADD_BIAS = """
 @device
 def add_bias(b, out):
-    for i in range(out.shape[0]):
-        row = out[i]
-        for j in range(b.size):
-            row[j] += b[j]
+    n = b.size
+    width = max(1, {wide} // n) * n
+    repeated, elements = np.empty(width, b.dtype), out.reshape(out.size)
+    for j in range(width):
+        repeated[j] = b[j % n]
+    for lo in range(0, elements.size, width):
+        row = elements[lo:lo + width]
+        for j in range(row.size):
+            row[j] += repeated[j]
 """
 
 # rows are added up in blocks, so that rounding errors grow with the number of blocks alone
 _COLUMN_SUMS = """
 @device
 def column_sums(g, out):
-    for j in range(out.size):
+    n = out.size
+    width = max(1, {wide} // n) * n
+    part, elements = np.empty(width, out.dtype), g.reshape(g.size)
+    for j in range(n):
         out[j] = 0
-    part = np.empty_like(out)
-    for lo in range(0, g.shape[0], {block}):
-        for j in range(out.size):
+    for first in range(0, elements.size, {block} * width):
+        for j in range(width):
             part[j] = 0
-        for i in range(lo, min(lo + {block}, g.shape[0])):
-            row = g[i]
-            for j in range(out.size):
+        for lo in range(first, min(first + {block} * width, elements.size), width):
+            row = elements[lo:lo + width]
+            for j in range(row.size):
                 part[j] += row[j]
-        for j in range(out.size):
-            out[j] += part[j]
+        for j in range(width):
+            out[j % n] += part[j]
 """
 BIAS_BLOCK = 128
+WIDE = 64
 
 
 @cache
@@ -437,7 +457,7 @@ def linear_kernel(dtype: np.dtype, bias: bool, how: str, nogil: bool) -> Callabl
     lines = [product_source(dtype, how)]
     if bias:
         lines += [
-            _ADD_BIAS,
+            _ADD_BIAS.format(wide=WIDE),
             "def kernel(x, w, b, out):",
             "    multiply(x, w.T, out)",
             "    add_bias(b, out)",
@@ -473,7 +493,7 @@ def linear_backward_kernel(
         names.append("gb")
         types.append(vector)
         body.append("column_sums(g, gb)")
-        source += _COLUMN_SUMS.format(block=BIAS_BLOCK)
+        source += _COLUMN_SUMS.format(block=BIAS_BLOCK, wide=WIDE)
     lines = (f"    {line}" for line in body)
     source += "\n".join(["", f"def kernel({', '.join(names)}):", *lines, ""])
     name, signature = f"linear_backward{mask}{suffix(how)}", f"void({', '.join(types)})"
