@@ -35,7 +35,9 @@ def pages() -> dict[str, str]:
             )
         lines.append("")
     lines += ["Out of scope", "------------", ""]
-    lines += [f"- ``torch.{name}``: {text}" for name, text in OUT_OF_SCOPE.items()]
+    for name, text in OUT_OF_SCOPE.items():
+        plain = re.sub(r"([_*`])", r"\\\1", text)
+        lines.append(f"- ``torch.{name}``: {plain}")
     return {"torch_names.rst": "\n".join([*lines, ""])}
 
 

@@ -106,3 +106,4 @@ __version__ = f"2.13.0+numgrad{_ng.__version__}"
 __all__ = sorted({*globals()["__all__"], *_calls.FUNCTIONS.keys() & globals(), *_DTYPES, *_ALIASES})
 __getattr__ = _refuse(globals(), globals()["__getattr__"])
 _install_settings()
+_import_module("numgrad.torch.amp")  # which adds torch.cuda.amp and torch.cpu.amp

@@ -42,6 +42,11 @@ def test_a_path_that_scripts_import(path):
     assert place is module
 
 
+def test_paths_that_nothing_loaded_before():
+    program = "from numgrad.torch.cuda.amp import autocast; import numgrad.torch.cpu.amp"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
 @pytest.mark.parametrize("space", ["", *SPACES.split()])
 def test_no_name_gives_a_bare_error(space):
     pytest.importorskip("torch")
