@@ -15,6 +15,7 @@ import gc
 import os
 import re
 import sys
+from _thread import RLock  # as in threading, whose import would add 0.6 ms
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -24,6 +25,9 @@ import numpy as _np
 
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 """Where numgrad's own code is: the lines that errors and warnings name lie outside."""
+
+LOADING = RLock()
+"""Lock held while what names stand for is imported; ``codegen.locks`` tells forks of it."""
 
 _STANDARD = os.path.dirname(getattr(os, "__file__", "<none>/os.py")) + os.sep
 _FOLDERS = {"site-packages", "dist-packages"}

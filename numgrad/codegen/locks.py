@@ -52,6 +52,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from numgrad.libraries import LOADING
+
 # All are reentrant: a collection of garbage may run anything inside.
 TRACING = threading.RLock()
 """Lock held while ``ng.jit`` traces and compiles a function."""
@@ -154,7 +156,7 @@ def give_way() -> None:
 def _locks() -> list[Any]:
     """All locks that a fork waits for; those of libraries once these are loaded."""
     locks: list[Any] = [
-        ACCUMULATORS, DRAWS, ENTRIES, FUNCTIONS, GRADIENTS, KERNELS, POOL, _IMPORTS,
+        ACCUMULATORS, DRAWS, ENTRIES, FUNCTIONS, GRADIENTS, KERNELS, LOADING, POOL, _IMPORTS,
     ]  # fmt: skip
     for module, path in _OTHERS.items():
         lock: Any = sys.modules.get(module)

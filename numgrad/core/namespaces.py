@@ -19,12 +19,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from threading import RLock
 from types import MappingProxyType
 from typing import Any
 
 from numgrad.errors import NumgradAttributeError
-from numgrad.libraries import uncollected
+from numgrad.libraries import LOADING, uncollected
 
 HOMES: dict[str, dict[str, tuple[str, str]]] = {}
 """Public namespaces -> their names -> module and name there."""
@@ -86,11 +85,8 @@ def loading() -> Iterator[None]:
     Python's locks are those of single modules: threads of which one loads a package and another a
     module in it wait for each other, which Python ends by an error.
     """
-    with _loading, uncollected():
+    with LOADING, uncollected():
         yield
-
-
-_loading = RLock()
 
 
 def _table(homes: Mapping[str, str]) -> dict[str, tuple[str, str]]:
