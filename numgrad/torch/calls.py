@@ -56,7 +56,7 @@ _NUMBERS = (float, int, complex, bool, np.generic)
 
 
 class LinAlgError(NumgradRuntimeError, NumgradLinAlgError):
-    """What matrices have no factorization or solution: ``torch.linalg.LinAlgError``."""
+    """A matrix without a factorization or a solution: ``torch.linalg.LinAlgError``."""
 
 
 class TableRow:
@@ -111,7 +111,7 @@ class TableRow:
             return self.function(*given, **options)
         except NumgradLinAlgError as error:
             raise LinAlgError(str(error)) from error
-        except (NumgradValueError, NumgradTypeError) as error:  # what operands do not go together
+        except (NumgradValueError, NumgradTypeError) as error:  # operands that do not fit
             raise NumgradRuntimeError(str(error)) from error
 
     def spelled(self, name: str) -> str:
@@ -346,9 +346,8 @@ def in_python(row: TableRow) -> Callable[..., Any]:
                 return overridden(row, kind, args, params)
         if isinstance(row.op, AxisOp) and len(args) == 1 and not params and out is None:
             given = _plain(args)
-            if (
-                given is not None and given[0].size
-            ):  # the plan of all elements, which machine code learns
+            if given is not None and given[0].size:
+                # the plan of all elements, which machine code learns
                 return wrap(row.op(*given))
         result = row.base(args, params)
         return finish(row, result) if out is None else write(row, out, result)

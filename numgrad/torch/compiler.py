@@ -1,4 +1,4 @@
-"""What functions say of their compilation: ``torch.compiler``."""
+"""Marks by which functions steer their compilation: ``torch.compiler``."""
 
 from __future__ import annotations
 

@@ -413,16 +413,18 @@ def scaled_kernel(dtype: np.dtype, conjugated: bool) -> Callable:
     return compile_product("scaled", source, f"void({', '.join([f'{name}[::1]'] * 3)})", dtype)
 
 
-# several narrow rows are taken at a time, as one of WIDE elements or a few less
+# several narrow rows are added to at a time, as one of up to WIDE elements
 _ADD_BIAS = """
 @device
 def add_bias(b, out):
     n = b.size
-    width = max(1, {wide} // n) * n
-    repeated, elements = np.empty(width, b.dtype), out.reshape(out.size)
-    for j in range(width):
-        repeated[j] = b[j % n]
-    for lo in range(0, elements.size, width):
+    together = max(1, min({wide} // max(n, 1), out.shape[0]))
+    width, elements = together * n, out.reshape(out.size)
+    repeated = np.empty(width, b.dtype)
+    for i in range(together):
+        for j in range(n):
+            repeated[i * n + j] = b[j]
+    for lo in range(0, elements.size, max(width, 1)):
         row = elements[lo:lo + width]
         for j in range(row.size):
             row[j] += repeated[j]
@@ -433,19 +435,21 @@ _COLUMN_SUMS = """
 @device
 def column_sums(g, out):
     n = out.size
-    width = max(1, {wide} // n) * n
-    part, elements = np.empty(width, out.dtype), g.reshape(g.size)
+    together = max(1, min({wide} // max(n, 1), g.shape[0]))
+    width, elements = together * n, g.reshape(g.size)
+    part = np.empty(width, out.dtype)
     for j in range(n):
         out[j] = 0
-    for first in range(0, elements.size, {block} * width):
+    for first in range(0, elements.size, max({block} * width, 1)):
         for j in range(width):
             part[j] = 0
-        for lo in range(first, min(first + {block} * width, elements.size), width):
+        for lo in range(first, min(first + {block} * width, elements.size), max(width, 1)):
             row = elements[lo:lo + width]
             for j in range(row.size):
                 part[j] += row[j]
-        for j in range(width):
-            out[j % n] += part[j]
+        for i in range(together):
+            for j in range(n):
+                out[j] += part[i * n + j]
 """
 BIAS_BLOCK = 128
 WIDE = 64

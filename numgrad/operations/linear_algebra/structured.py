@@ -345,17 +345,17 @@ banded_solution.batch(broadcasting_rule)
 
 @lru_cache(maxsize=16)
 def _band_places(below: int, above: int, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each element of ``ab`` the row, whether there is one, and its diagonal in the adjoint.
+    """Find the row of each element of ``ab``, whether there is one, and its adjoint diagonal.
 
     One object each, so that compiled gradients for both operands have their solution in common.
     """
     rows = np.arange(n) + np.arange(-above, below + 1)[:, None]
     inside = (rows >= 0) & (rows < n)
     lines = np.repeat(np.arange(below + above, -1, -1)[:, None], n, axis=1)
-    found = np.clip(rows, 0, max(n - 1, 0)), inside, lines
-    for array in found:
+    places = np.clip(rows, 0, max(n - 1, 0)), inside, lines
+    for array in places:
         array.flags.writeable = False
-    return found
+    return places
 
 
 def _bands_of(below: int, above: int, ab: Any) -> tuple[Any, Any, Any]:

@@ -72,7 +72,7 @@ def _of_equal_length(build: Callable[..., None]) -> Callable[..., None]:
         try:
             build(self, *args)
         except NumgradValueError as error:
-            raise NumgradAssertionError(str(error)) from None
+            raise NumgradAssertionError(str(error)) from error
 
     return __init__
 
