@@ -544,9 +544,9 @@ class TensorMembers:
 
 
 def _axis(x: Any, dim: int) -> int:
-    from numgrad.torch.table_reductions import one_axis
+    from numgrad.torch.calls import axis_of
 
-    return one_axis("size", x._tensor, dim)
+    return axis_of("size", x._tensor, dim)
 
 
 def _standard(x: Any) -> tuple[int, ...]:
