@@ -86,7 +86,7 @@ def maker(make: Callable[..., Any]) -> Callable[..., Tensor]:
         if d is not None and values._tensor.dtype != d:
             made = made.to(dtypes.OF[d])
         if requires_grad:
-            made.requires_grad_()
+            made.requires_grad = True
         return made if out is None else _written(name, out, made)
 
     parameters = [p for key, p in own.parameters.items() if key != "d"] + _SHARED
@@ -218,7 +218,10 @@ def asarray(
     x = as_tensor(obj, dtype, device)
     if copy:
         x = x.clone()  # pyright: ignore
-    return x.detach().requires_grad_() if requires_grad else x  # pyright: ignore
+    if requires_grad:
+        x = x.detach()
+        x.requires_grad = True
+    return x
 
 
 def from_numpy(ndarray: np.ndarray) -> Tensor:

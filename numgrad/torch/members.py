@@ -10,6 +10,7 @@ import numpy as np
 
 import numgrad as ng
 from numgrad.autograd.batching.batch import Batched
+from numgrad.autograd.batching.selected import levels_of, spread
 from numgrad.autograd.variable import Parameter as BaseParameter, Tensor as Base
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
@@ -21,7 +22,16 @@ from numgrad.errors import (
 )
 from numgrad.torch import creation, dtypes, indexing
 from numgrad.torch.dtypes import OF, Size, as_numpy
-from numgrad.torch.wrapping import Parameter, Tensor, known, same, unwrap, user_function, wrapped
+from numgrad.torch.wrapping import (
+    Parameter,
+    Tensor,
+    known,
+    refuse_transformed,
+    same,
+    unwrap,
+    user_function,
+    wrapped,
+)
 
 _MEMBERS: dict[str, Any] = {}
 
@@ -156,6 +166,7 @@ class TensorMembers:
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         """Set whether operations on it are recorded."""
+        refuse_transformed("Tensor.requires_grad_()")
         self._tensor.requires_grad_(requires_grad)
         return known(self)  # pyright: ignore
 
@@ -207,6 +218,7 @@ class TensorMembers:
 
     def retain_grad(self) -> None:
         """Keep the gradient of a result, as leaves do."""
+        refuse_transformed("Tensor.retain_grad()")
         self._tensor.retain_grad()
 
     def register_hook(self, hook: Callable[..., Any]) -> Any:
@@ -426,6 +438,8 @@ class TensorMembers:
         if isinstance(value, Base):
             target = self._tensor
             target.copy_(ng.broadcast_to(_cast(value, target.dtype), target.shape))
+        elif type(value) is float and self._tensor.dtype.kind == "f":
+            self._tensor.fill_(value)
         else:
             self._tensor.fill_(np.asarray(value).astype(self._tensor.dtype)[()])
         return self
@@ -646,7 +660,9 @@ def _new_of(name: str) -> Callable[..., Any]:
     make = getattr(creation, name)
 
     def method(self: Any, *args: Any, dtype: Any = None, **options: Any) -> Any:
-        return make(*args, dtype=dtype or self.dtype, **options)
+        made = make(*args, dtype=dtype or self.dtype, **options)
+        levels = levels_of(self._tensor)  # in ``vmap`` each example has its own
+        return wrapped(spread(made._tensor, levels).clone()) if levels else made
 
     method.__name__ = method.__qualname__ = f"new_{name}"
     method.__doc__ = f"``torch.{name}`` in the dtype of this one, unless one is given."
