@@ -36,6 +36,7 @@ import numpy as np
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.codegen.cpython import hot_paths
 from numgrad.core.axis import AxisOp
+from numgrad.core.elementwise import Elementwise
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import (
@@ -45,7 +46,7 @@ from numgrad.errors import (
     NumgradValueError,
 )
 from numgrad.tensors.inplace import as_before, inplace as write_operation
-from numgrad.tensors.recorder import CallRecorder, MachineEntry, takes
+from numgrad.tensors.recorder import CallRecorder, MachineEntry, late_method, takes
 from numgrad.torch import dtypes
 from numgrad.torch.missing import refuse
 from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap
@@ -415,7 +416,7 @@ def inplace_of(row: TableRow) -> Callable[..., Any]:
     """The method that writes into its object."""
     names = row.name + "_"
 
-    def method(self: Tensor, *args: Any, **params: Any) -> Tensor:
+    def write(self: Tensor, *args: Any, **params: Any) -> Tensor:
         target = self._tensor
         if row.op is not None and not params:
             given = _plain((self, *args))
@@ -436,6 +437,12 @@ def inplace_of(row: TableRow) -> Callable[..., Any]:
         store(row, target, result)
         return self
 
+    make = None
+    if isinstance(row.op, Elementwise) and takes(row.op):
+        make = partial(
+            MachineEntry, row.op, recorder=RECORDER, operands_of=_operands_of, inplace=True
+        )
+    method = late_method(write, RECORDER, make)
     method.__name__ = method.__qualname__ = names
     return method
 

@@ -437,6 +437,8 @@ class TensorMembers:
         if isinstance(value, Base):
             target = self._tensor
             target.copy_(ng.broadcast_to(_cast(value, target.dtype), target.shape))
+        elif type(value) is float and self._tensor.dtype.kind == "f":
+            self._tensor.fill_(value)
         else:
             self._tensor.fill_(np.asarray(value).astype(self._tensor.dtype)[()])
         return self
