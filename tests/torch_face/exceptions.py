@@ -145,8 +145,7 @@ REASONS = {
         always_called_forward_hooks assert_async autograd_function_disables_fwd_grad_cpu*
         bytes_to_scalar_cpu* check check_tensor_all_cpu* check_tensor_internal_cpu*
         chunk_jacrev*_preallocate* compute_nparams_to_prune
-        construct_standard_basis_for_base_tensor consume_prefix_in_state_dict_if_present
-        cycle_lr_scale_fn_restored_from_state_dict cycle_lr_state_dict_picklable
+        construct_standard_basis_for_base_tensor          cycle_lr_scale_fn_restored_from_state_dict cycle_lr_state_dict_picklable
         disable_fwd_grad_inside_cpu* disable_fwd_grad_mixed_cpu* disable_fwd_grad_outside_cpu*
         extra_state_non_dict gradcheck_get_analytical_jacobian gradcheck_get_numerical_jacobian
         has_internal_overlap inplace_on_view_not_same_layout inplace_on_view_same_layout
@@ -164,9 +163,13 @@ REASONS = {
         validate_pruning_amount_init view_replay_enabled volatile_deprecated
     """,
     "what PyTorch has no kernel for is computed": """
+        adaptive_pooling_no_suppot_input_cpu*
         upsamplingBiMode2d_nonsupported_dtypes_*_mode_*
     """,
     "an argument that PyTorch takes or refuses is refused or taken": """
+        AdaptiveMaxPool_zero_batch_dim_cpu AvgPool2d_empty_cpu MaxPool_zero_batch_dim_cpu
+        pooling_zero_stride_cpu max_pool1d_corner_cases_cpu* FractionalMaxPool?d_zero_batch_cpu
+        fractional_max_pool?d_cpu
         CTCLoss_typechecks EmbeddingBag_per_sample_weights_failures_cpu*
         GroupNorm_raises_error_if_one_value_per_group_cpu* RNN_cell_forward_zero_hidden_size
         ReflectionPad_empty_cpu* Sequential_insert_fail_case Size Unfold_empty_cpu*
@@ -238,6 +241,8 @@ REASONS = {
         transformer_args_check transformer_layer_args_check
     """,
     "results are contiguous: there are no memory formats": """
+        adaptive_pooling_max_nhwc_cpu* pooling_max_nhwc_cpu* max_unpool?d_nhwc_cpu
+        adaptive_avg_pool2d_output_size_one_cpu
         Dropout?d_cpu* clone_not_memory_dense_cpu* memory_format_* pixel_shuffle_nhwc_cpu*
         preserves_memory_format strides_propagation_cpu* to_memory_format
         upsamplingTrilinear?d_align_corners_False_memory_format1_cpu*
@@ -248,11 +253,8 @@ REASONS = {
         reversed subclass_preserved tensor_cycle_via_dict torch_from_file type wildcard_import
     """,
     "hooks are called at other places of a graph, or set no attributes": """
-        backward_hook_relative_ordering bw_hook_warning_for_non_tensor_or_tuple
-        call_supports_python_dict_output default_saved_tensors_hooks_double_backward
-        grad_fn_prehooks_multiple_outputs grad_nonleaf_register_hook hook_buffer_registration
-        hook_parameter_registration hook_submodule_registration
-        post_accumulate_grad_hook_ordering saved_tensor_hooks_extra_enter_during_bw_no_leak
+        backward_hook_relative_ordering          call_supports_python_dict_output default_saved_tensors_hooks_double_backward
+        grad_fn_prehooks_multiple_outputs grad_nonleaf_register_hook                    post_accumulate_grad_hook_ordering saved_tensor_hooks_extra_enter_during_bw_no_leak
         saved_variable_packing_unpacking_saved_original_with_hooks
         tensor_hooks_inplace_over_view
     """,
@@ -331,12 +333,6 @@ REASONS = {
     """,
     "what PyTorch has no derivative of has one": """
         not_implemented_fwad scatter_index_reduce_prod_gradgrad_error_cpu*
-    """,
-    "options of groups are float32 numbers, and schedules have no private state": """
-        constant_initial_params_cyclelr constant_initial_params_onecyclelr
-    """,
-    "vmap gives what a function returns, also if that is an argument": """
-        inplace_fallback_unary
     """,
     "classes of the face pickle in their own way": """
         pickle_function
