@@ -11,6 +11,7 @@ import numpy as np
 import numgrad as ng
 from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.variable import Parameter as BaseParameter, Tensor as Base
+from numgrad.autograd.versions import mark_written
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import (
@@ -192,7 +193,7 @@ class TensorMembers:
     )
 
     def _is_view(self) -> bool:
-        return self._tensor._is_view()
+        return self._tensor._is_view() and not self.is_inference()
 
     def is_inference(self) -> bool:
         """Whether it was made in inference mode."""
@@ -449,10 +450,12 @@ class TensorMembers:
 
     def resize_(self, *size: Any, memory_format: Any = None) -> Any:
         """Give it another shape, of the elements there are and of zeros."""
-        if self._tensor.requires_grad:
+        if self._tensor.requires_grad and not state.inference:
             raise NumgradRuntimeError("cannot resize variables that require grad")
         shape = creation.sizes(size)
-        self._tensor.data = Base(np.resize(self._tensor._array, shape))
+        if shape != tuple(self._tensor.shape):
+            self._tensor.data = Base(np.resize(self._tensor._array, shape))
+            mark_written(self._tensor)
         return self
 
     def resize_as_(self, the_template: Any, *, memory_format: Any = None) -> Any:

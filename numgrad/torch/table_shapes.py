@@ -9,7 +9,8 @@ import numpy as np
 
 import numgrad as ng
 from numgrad.autograd.batching.batch import Batched
-from numgrad.autograd.variable import Tensor as Base
+from numgrad.autograd.history import follows_root
+from numgrad.autograd.variable import Tensor as Base, root
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
@@ -26,9 +27,12 @@ def _expand(x: Any, shape: Any) -> Any:
             f"expand: the number of sizes provided ({len(shape)}) must be greater or equal to the "
             f"number of dimensions in the tensor ({x.ndim})"
         )
-    return ng.broadcast_to(
+    result = ng.broadcast_to(
         x, tuple(x.shape[k - new] if n == -1 and k >= new else n for k, n in enumerate(shape))
     )
+    if type(result._array) is np.ndarray:  # NumPy's are read-only
+        result._array.flags.writeable = x._array.flags.writeable
+    return result
 
 
 def _repeat(x: Any, reps: Any) -> Any:
@@ -224,7 +228,7 @@ def _as_strided(x: Any, size: Any, stride: Any, offset: Any) -> Any:
     if not _is_plain(x):
         places, begin = positions(x, size, stride, offset)
         return ng.take(ng.reshape(x, (-1,)), places - begin)
-    owner = x if x._base is None else x._base
+    owner = root(x)
     whole, item = Region(owner._array, x._array), x.itemsize
     begin = whole.offset if offset is None else whole.origin + int(offset) * item
     steps = [int(step) * item for step in stride]
@@ -240,11 +244,17 @@ def _as_strided(x: Any, size: Any, stride: Any, offset: Any) -> Any:
 
 def _seen(x: Any, shape: Any, dtype: Any, strides: Any, offset: int = 0) -> Any:
     """The memory of a Tensor, read in another way from ``offset`` bytes after where it begins."""
-    owner = x if x._base is None else x._base
+    owner = root(x) if follows_root(x) else x
     where = Region(owner._array, x._array)
     where.part, where.strides, where.offset = Meta(shape, dtype), strides, where.offset + offset
-    out = OPS["region"](owner, where=where)
-    if not np.may_share_memory(out._array, owner._array):
+    try:
+        out = OPS["region"](owner, where=where)
+    except (TypeError, ValueError) as error:
+        raise NumgradRuntimeError(
+            "as_strided: takes elements outside of a view that a Function returned or that was "
+            "made under no_grad(), whose history is not its base's; take a view of the base"
+        ) from error
+    if out.size and not np.may_share_memory(out._array, owner._array):
         out._array.flags.writeable = False  # the owner is not contiguous: writes are refused
     return out
 
@@ -287,7 +297,7 @@ def _view_as_real(x: Any) -> Any:
 def positions(x: Any, size: Any, stride: Any, offset: Any) -> tuple[np.ndarray, int]:
     """Numbers of elements in memory, from its beginning, and where ``x`` begins."""
     item = x.itemsize
-    owner = x if x._base is None else x._base
+    owner = root(x)
     begin = (address(x) - address(owner)) // item
     start = begin if offset is None else int(offset)
     places = np.full(tuple(size), start, np.int64)
@@ -425,6 +435,10 @@ movedim(input, source, destination): ng.moveaxis(input, source, destination)
 split(input, split_size_or_sections, dim=0): _split(input, split_size_or_sections, dim)
 split_with_sizes(input, split_sizes, dim=0): _split(input, split_sizes, dim)
 chunk(input, chunks, dim=0): _chunk(input, chunks, dim)
+unsafe_split(input, split_size, dim=0): tuple(map(ng.copy, _split(input, split_size, dim)))
+unsafe_split_with_sizes(input, split_sizes, dim=0): tuple(
+    map(ng.copy, _split(input, split_sizes, dim)))
+unsafe_chunk(input, chunks, dim=0): tuple(map(ng.copy, _chunk(input, chunks, dim)))
 tensor_split(input, indices_or_sections, dim=0): _tensor_split(input, indices_or_sections, dim)
 hsplit(input, indices_or_sections): _tensor_split(
     input, indices_or_sections, 1 if input.ndim > 1 else 0)
@@ -449,8 +463,6 @@ take(input, index): ng.take(ng.reshape(input, (-1,)), index)
 take_along_dim(input, indices, dim=None): _take_along(input, indices, dim)
 nonzero(input, *, as_tuple=False): _nonzero(input, as_tuple)
 argwhere(input): ng.argwhere(input)
-as_strided(input, size, stride, storage_offset=None): _as_strided(
-    input, size, stride, storage_offset)
 select_scatter(input, src, dim, index): ng.select_scatter(input, src, axis=dim, index=index)
 slice_scatter(input, src, dim=0, start=None, end=None, step=1): ng.slice_scatter(
     input, src, axis=dim, start=start, end=end, step=step)
@@ -473,6 +485,8 @@ squeeze(input, dim=None): _squeeze(input, dim)
 unsqueeze(input, dim): ng.expand_dims(input, dim)
 transpose(input, dim0, dim1): _transpose(input, dim0, dim1)
 t(input): _t(input)
+as_strided(input, size, stride, storage_offset=None): _as_strided(
+    input, size, stride, storage_offset)
 [same 1 inplace]
 tril(input, diagonal=0): ng.tril(input, diagonal)
 triu(input, diagonal=0): ng.triu(input, diagonal)
@@ -510,7 +524,7 @@ view_as_complex(input): _pairs(input)
 real(input): ng.real(input) if input.dtype.kind == "c" else input
 imag(input): ng.imag(input)
 [same 1 function]
-expand_copy(input, size, *, implicit=False): _expand(input, size)
+expand_copy(input, size, *, implicit=False): ng.copy(_expand(input, size))
 diagonal_copy(input, offset=0, dim1=0, dim2=1): ng.copy(ng.diagonal(input, offset, dim1, dim2))
 as_strided_copy(input, size, stride, storage_offset=None): ng.copy(_as_strided(
     input, size, stride, storage_offset))
@@ -536,7 +550,7 @@ as_strided_scatter(input, src, size, stride, storage_offset=None): _strided_scat
     input, src, size, stride, storage_offset)
 [same 0]
 aliases concat=cat concatenate=cat row_stack=vstack moveaxis=movedim swapaxes=transpose
- swapdims=transpose unsafe_split=split unsafe_chunk=chunk unsafe_split_with_sizes=split_with_sizes
+ swapdims=transpose
 """
 
 table("", globals(), TABLE)
