@@ -5,20 +5,26 @@ Note [Rows of names]
 A row says what a name of PyTorch's is in terms of numgrad: ``name(parameters): expression``, with
 PyTorch's names of parameters, and an expression of Tensors of numgrad (``torch.Tensor``s never get
 there). A line in brackets before rows says for those below how which operands are promoted, by
-their positions (``number 2``: the first two; ``float 1:3``: the second and third):
+their positions (``number 2``: the first two; ``float 1:3``: the second and third; ``first 0,2``:
+the first and third):
 
 ``number``
     to their common dtype, Note [Promotion by category] in ``dtypes``;
 ``float``
     the same, and integers to the default dtype;
+``first``
+    to the dtype of the first one;
+``equal``
+    not at all, Tensors of other dtypes than the first's are refused;
 ``same``
     not at all: these are just what has to be Tensors.
 
 and what else there is: ``inplace``, a form ``name_`` that writes into the first operand, with
 ``restrides`` one that sees its memory otherwise;
-``function`` and ``method``, that it is only the one or the other; ``sizes=1``, that from the second
-parameter on integers may be written without parentheses. A row with ``-> values indices`` before
-the colon has a named tuple. In a section with ``direct`` stand names of rows and operations that
+``function`` and ``method``, that it is only the one or the other; ``refuses=c``, kinds of dtypes
+(as NumPy has them) that PyTorch refuses and the expression would not; ``sizes=1``, that from the
+second parameter on integers may be written without parentheses. A row with ``-> values indices``
+before the colon has a named tuple. In a section with ``direct`` stand names of rows and operations that
 are the same for operands of one floating dtype, ``acos=arccos``; such calls are done by machine
 code.
 """
@@ -76,6 +82,8 @@ class TableRow:
         Class of the named tuple of several results.
     sizes
         The first parameter that may be written as several integers.
+    refused
+        Kinds of dtypes that operands may not have.
     flags
         The others: ``inplace``, ``function``, ``method``.
     """
@@ -88,12 +96,13 @@ class TableRow:
     ) -> None:  # fmt: skip
         self.space, self.name, self.function, self.op = space, name, function, op
         self.kind, self.sizes, self.flags = section.kind, section.sizes, section.flags
+        self.refused = section.refused
         self.body = body
         code = function.__code__
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         self.parameters = frozenset(names)
         self.positions = {a: k for k, a in enumerate(names[: code.co_argcount])}
-        self.operands = names[section.first : section.last]
+        self.operands = tuple([names[k] for k in section.operands])
         self.named = named_tuple(name, tuple(fields)) if fields else None
         self.__doc__ = function.__doc__
 
@@ -140,11 +149,17 @@ class TableRow:
                 raise NumgradTypeError(
                     f"{self.name}(): argument '{self.operands[0]}' must be a Tensor, got {shown}"
                 )
-        if self.kind == "same":
+        if self.kind == "same" and not self.refused:
             return
         flat = [v for v in values if not isinstance(v, tuple | list)]
         flat += [v for each in values if isinstance(each, tuple | list) for v in each]
-        d = dtypes.common_dtype(flat)
+        if self.refused:
+            self.refuse(flat)
+        if self.kind == "equal":
+            check_equal(self.name, flat)
+        if self.kind in ("same", "equal"):
+            return
+        d = first.dtype if self.kind == "first" else dtypes.common_dtype(flat)  # pyright: ignore
         if self.kind == "float" and d.kind not in "fc":
             d = dtypes.get_default_dtype().numpy
         for place, k in holders:
@@ -153,6 +168,26 @@ class TableRow:
                 place[k] = [cast(v, d) for v in value]
             else:
                 place[k] = cast(value, d)
+
+    def refuse(self, values: Iterable[Any]) -> None:
+        """Raise for an operand of a dtype that PyTorch does not take."""
+        for v in values:
+            if isinstance(v, Base) and v.dtype.kind in self.refused:
+                raise NumgradRuntimeError(
+                    f"{self.name}: not implemented for {dtypes.OF[v.dtype]!r}; convert the operand "
+                    "with x.to(dtype), or of complex numbers take x.real or x.abs()"
+                )
+
+
+def check_equal(name: str, values: Iterable[Any]) -> None:
+    """Raise unless Tensors have one dtype."""
+    found = {v.dtype: None for v in values if isinstance(v, Base)}
+    if len(found) > 1:
+        shown = " and ".join(repr(dtypes.OF[d]) for d in found)
+        raise NumgradRuntimeError(
+            f"{name}: expected Tensors to have the same dtype, but got {shown}; convert them with "
+            "x.to(dtype)"
+        )
 
 
 def cast(value: Any, d: Any) -> Any:
@@ -180,18 +215,20 @@ class Section(NamedTuple):
     """The line in brackets: Note [Rows of names]."""
 
     kind: str
-    first: int
-    last: int
+    operands: tuple[int, ...]
     flags: frozenset[str]
     sizes: int | None
+    refused: str
 
     @classmethod
     def read(cls, text: str) -> Section:
         """Read it."""
         kind, span, *flags = text.split()
         first, _, last = span.rpartition(":")
-        sizes = [int(flag.partition("=")[2]) for flag in flags if flag.startswith("sizes=")]
-        return cls(kind, int(first or 0), int(last), frozenset(flags), sizes[0] if sizes else None)
+        places = map(int, span.split(",")) if "," in span else range(int(first or 0), int(last))
+        options = dict(flag.split("=") for flag in flags if "=" in flag)
+        sizes = int(options["sizes"]) if "sizes" in options else None
+        return cls(kind, tuple(places), frozenset(flags), sizes, options.get("refuses", ""))
 
 
 ROWS: dict[str, dict[str, TableRow]] = {}
@@ -345,7 +382,7 @@ def in_python(row: TableRow) -> Callable[..., Any]:
             if kind is not Tensor and hasattr(kind, "__torch_function__"):
                 return overridden(row, kind, args, params)
         if isinstance(row.op, AxisOp) and len(args) == 1 and not params and out is None:
-            given = _plain(args)
+            given = _plain(row, args)
             if given is not None and given[0].size:
                 # the plan of all elements, which machine code learns
                 return wrap(row.op(*given))
@@ -418,7 +455,7 @@ def inplace_of(row: TableRow) -> Callable[..., Any]:
     def method(self: Tensor, *args: Any, **params: Any) -> Tensor:
         target = self._tensor
         if row.op is not None and not params:
-            given = _plain((self, *args))
+            given = _plain(row, (self, *args))
             if given is not None and len(given) == len(row.op.inputs):
                 write_operation(row.op, names, target, given[1:], {})
                 return self
@@ -459,7 +496,7 @@ def _listed(function: Any, method: Callable[..., Any]) -> Callable[..., Any]:
 # ------------------------------------------------------------------------------------ machine code
 
 
-def _plain(args: tuple) -> tuple | None:
+def _plain(row: TableRow, args: tuple) -> tuple | None:
     """Operands as Tensors of numgrad, if all are of one floating dtype, or numbers of its kind."""
     d, given = None, []
     for a in args:
@@ -467,7 +504,7 @@ def _plain(args: tuple) -> tuple | None:
         if kind is Tensor or kind is Parameter:
             a = a._tensor
             own = a.dtype
-            if own.kind not in "fc" or (d is not None and own != d):
+            if own.kind not in "fc" or own.kind in row.refused or (d is not None and own != d):
                 return None
             d = own
         elif kind is not float and kind is not int:
@@ -476,8 +513,8 @@ def _plain(args: tuple) -> tuple | None:
     return tuple(given)
 
 
-def _operands_of(args: tuple, out: Any) -> tuple | None:
-    return _plain(args) if type(out) is Tensor else None
+def _operands_of(row: TableRow, args: tuple, out: Any) -> tuple | None:
+    return _plain(row, args) if type(out) is Tensor else None
 
 
 def _enter(row: TableRow, function: Any, methods: list[Callable[..., Any]]) -> None:
@@ -486,7 +523,7 @@ def _enter(row: TableRow, function: Any, methods: list[Callable[..., Any]]) -> N
         return
     if not isinstance(row.entry, MachineEntry):
         python = type(function).__call__
-        row.entry = MachineEntry(row.op, python, RECORDER, _operands_of)
+        row.entry = MachineEntry(row.op, python, RECORDER, partial(_operands_of, row))
         type(function).__call__ = staticmethod(row.entry.call)  # pyright: ignore
     call = row.entry.call
     for method in methods:

@@ -230,21 +230,23 @@ qr(input, some=True) -> Q R: _qr(input, "reduced" if some else "complete")
 svd(input, some=True, compute_uv=True) -> U S V: _svd_v(input, some, compute_uv)
 cholesky(input, upper=False): ng.linalg.cholesky(input, upper=upper)
 cholesky_inverse(input, upper=False): _cholesky_inverse(input, upper)
-cholesky_solve(input, input2, upper=False): _cholesky_solve(input, input2, upper)
 inverse(input): ng.linalg.inv(input)
 logdet(input): ng.log(ng.linalg.det(input))
 pinverse(input, rcond=1e-15): _pinv(input, None, rcond, False)
 geqrf(input) -> a tau: _geqrf(input)
-orgqr(input, tau): ng.linalg.householder_product(input, tau)
-ormqr(input, tau, other, left=True, transpose=False): _ormqr(input, tau, other, left, transpose)
-triangular_solve(b, A, upper=True, transpose=False, unitriangular=False)
-    -> solution cloned_coefficient: (_triangular(_swapped(A) if transpose else A, b,
-    upper != transpose, True, unitriangular), A.clone())
 lu(A, pivot=True, get_infos=False): _pair_of_lu(A, get_infos)
 svd_lowrank(A, q=6, niter=2, M=None): tuple(_low_rank(A if M is None else A - M, q))
 pca_lowrank(A, q=None, center=True, niter=2): tuple(_low_rank(
     A - ng.mean(A, -2, keepdims=True) if center else A, min(6, *A.shape[-2:]) if q is None else q))
+[equal 2]
+cholesky_solve(input, input2, upper=False): _cholesky_solve(input, input2, upper)
+orgqr(input, tau): ng.linalg.householder_product(input, tau)
+triangular_solve(b, A, upper=True, transpose=False, unitriangular=False)
+    -> solution cloned_coefficient: (_triangular(_swapped(A) if transpose else A, b,
+    upper != transpose, True, unitriangular), A.clone())
 lu_solve(b, LU_data, LU_pivots): _lu_solve(LU_data, LU_pivots, b)
+[equal 3]
+ormqr(input, tau, other, left=True, transpose=False): _ormqr(input, tau, other, left, transpose)
 [same 1 function]
 lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True) -> P L U: _lu_unpack(
     LU_data, LU_pivots, unpack_data, unpack_pivots)
@@ -271,8 +273,6 @@ svd(A, full_matrices=True, *, driver=None) -> U S Vh: _svd(A, full_matrices)
 diagonal(A, *, offset=0, dim1=-2, dim2=-1): ng.diagonal(A, offset, dim1, dim2)
 cond(input, p=None): ng.linalg.cond(input, p)
 tensorinv(input, ind=2): ng.linalg.tensorinv(input, ind)
-tensorsolve(input, other, dims=None): _tensorsolve(input, other, dims)
-householder_product(input, tau): ng.linalg.householder_product(input, tau)
 vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None): ng.linalg.vector_norm(
     typed(x, dtype), ord=ord, axis=axes(dim, x), keepdims=keepdim)
 matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None): ng.norm(
@@ -282,14 +282,15 @@ matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None): _matrix_rank
     A, atol, rtol, hermitian, tol)
 pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None): _pinv(
     A, atol, rcond if rtol is None else rtol, hermitian)
-lstsq(A, B, rcond=None, *, driver=None) -> solution residuals rank singular_values: _lstsq(
-    A, B, rcond, driver)
 lu(A, *, pivot=True) -> P L U: _lu(A, pivot)
 lu_factor(A, *, pivot=True) -> LU pivots: _lu_factor(A)
 lu_factor_ex(A, *, pivot=True, check_errors=False) -> LU pivots info: (
     *_lu_factor(A), ng.zeros(A.shape[:-2], np.int32))
-lu_solve(LU, pivots, B, *, left=True, adjoint=False): _lu_solve(LU, pivots, B, left, adjoint)
-[same 2]
+[equal 2]
+householder_product(input, tau): ng.linalg.householder_product(input, tau)
+lstsq(A, B, rcond=None, *, driver=None) -> solution residuals rank singular_values: _lstsq(
+    A, B, rcond, driver)
+tensorsolve(input, other, dims=None): _tensorsolve(input, other, dims)
 vecdot(x, y, *, dim=-1): ng.linalg.vecdot(*ng.broadcast_arrays(x, y), axis=dim)
 cross(input, other, *, dim=-1): ng.cross(*ng.broadcast_arrays(input, other), axis=dim)
 solve(A, B, *, left=True): _solve(A, B, left)
@@ -298,8 +299,11 @@ solve_ex(A, B, *, left=True, check_errors=False) -> result info: _checked(
 solve_triangular(A, B, *, upper, left=True, unitriangular=False): _triangular(
     A, B, upper, left, unitriangular)
 matmul(input, other): ng.matmul(input, other)
-[same 0]
+[equal 0,2]
+lu_solve(LU, pivots, B, *, left=True, adjoint=False): _lu_solve(LU, pivots, B, left, adjoint)
+[equal 1]
 multi_dot(tensors): ng.linalg.multi_dot(list(tensors))
+[same 0]
 vander(x, N=None): _vander(x, N)
 """
 table("", globals(), _SHARED)

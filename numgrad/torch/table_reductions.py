@@ -117,41 +117,37 @@ def median(name: str, x: Any, dim: Any, keepdim: bool) -> Any:
     if flat:
         x, dim, keepdim = ng.reshape(x, (-1,)), 0, False
     rows, axis, bare = along(name, x, dim)
-    numbers = rows.numpy(force=True)
-    count = numbers.shape[axis]
+    count = rows.shape[axis]
     if not count:
-        raise NumgradIndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
-    order = np.argsort(numbers, axis, kind="stable")  # NaN come last
-    missing = np.isnan(numbers).sum(axis, keepdims=True) if numbers.dtype.kind == "f" else 0
+        raise NumgradIndexError(f"{name}: Expected reduction dim {dim} to have non-zero size.")
+    order = ng.argsort(rows.detach(), axis, stable=True)  # NaN come last
+    missing = ng.sum(ng.isnan(rows.detach()), axis, keepdims=True)
     if name == "median":
-        place = np.where(missing, count - 1, (count - 1) // 2)
-        first_missing = np.argmax(np.isnan(numbers), axis)[()] if numbers.dtype.kind == "f" else 0
+        place = ng.where(missing > 0, count - missing, (count - 1) // 2)
     else:
-        place, first_missing = np.maximum(count - missing - 1, 0) // 2, 0
-    place = np.broadcast_to(place, [1 if a == axis else n for a, n in enumerate(numbers.shape)])
-    index = np.take_along_axis(order, place, axis)
-    if name == "median" and np.any(missing):
-        index = np.where(missing, np.expand_dims(first_missing, axis), index)
-    values, index = picked(rows, ng.asarray(index), axis, keepdim)
+        place = ng.maximum(count - missing - 1, 0) // 2
+    index = ng.take_along_axis(order, place, axis)
+    values, index = picked(rows, index, axis, keepdim)
     if bare:
         values, index = ng.reshape(values, ()), ng.reshape(index, ())
     if flat and rows.dtype.kind == "f":  # equal numbers share the gradient
         middle = values.detach()
         equal = (rows == middle) | (ng.isnan(rows) & ng.isnan(middle))
-        return ng.max(rows[equal])
+        return ng.max(ng.where(equal, rows, -np.inf))
     return values if flat else _PAIRS[name](values, index)
 
 
 def _mode(x: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
     """The most frequent number, the smallest of several, and the last index of it."""
     x, axis, bare = along("mode", x, dim)
-    rows = np.moveaxis(x.numpy(force=True), axis, -1)
-    index = np.empty(rows.shape[:-1], np.int64)
-    for place in np.ndindex(index.shape):
-        numbers, counts = np.unique(rows[place], return_counts=True)
-        index[place] = np.flatnonzero(rows[place] == numbers[np.argmax(counts)])[-1]
-    values, found = picked(x, ng.asarray(np.expand_dims(index, axis)), axis, keepdim)
-    return (ng.reshape(values, ()), ng.reshape(found, ())) if bare else (values, found)
+    order = ng.argsort(x.detach(), axis, stable=True)
+    rows = ng.moveaxis(ng.take_along_axis(x.detach(), order, axis), axis, -1)
+    places = ng.arange(rows.shape[-1])
+    begins = (rows != ng.roll(rows, 1, -1)) & (places > 0)
+    first = ng.cummax(ng.where(begins, places, 0), -1)
+    longest = ng.expand_dims(ng.argmax(places - first, -1), axis)
+    values, index = picked(x, ng.take_along_axis(order, longest, axis), axis, keepdim)
+    return (ng.reshape(values, ()), ng.reshape(index, ())) if bare else (values, index)
 
 
 def _sort(x: Any, dim: int, descending: bool) -> tuple[Any, Any]:
@@ -171,17 +167,10 @@ def _topk(x: Any, k: int, dim: int, largest: bool) -> tuple[Any, Any]:
     return (ng.reshape(values, ()), ng.reshape(index, ())) if bare else (values, index)
 
 
-def _cumulative(name: str, x: Any, dim: int) -> tuple[Any, Any]:
+def _cumulative(function: Any, x: Any, dim: int) -> tuple[Any, Any]:
     """The largest or smallest so far, and the last index of it."""
-    rows, axis, bare = along(name, x, dim)
-    numbers = rows.numpy(force=True)
-    best = (np.maximum if name == "cummax" else np.minimum).accumulate(numbers, axis)
-    is_best = (numbers == best) | ((numbers != numbers) & (best != best))
-    places = np.arange(numbers.shape[axis]).reshape(
-        [-1 if a == axis else 1 for a in range(rows.ndim)]
-    )
-    index = ng.asarray(np.maximum.accumulate(np.where(is_best, places, 0), axis))
-    values = ng.take_along_axis(rows, index, axis)
+    rows, axis, bare = along(function.__name__, x, dim)
+    values, index = function(rows, axis, return_indices=True)
     return (ng.reshape(values, ()), ng.reshape(index, ())) if bare else (values, index)
 
 
@@ -302,13 +291,14 @@ def _argument(function: Any, x: Any, dim: Any, keepdim: bool) -> Any:
 
 def _running(function: Any, x: Any, dim: int, dtype: Any) -> Any:
     rows, axis, bare = along(function.__name__, whole(x) if dtype is None else typed(x, dtype), dim)
-    out = function(rows, axis)
+    out = typed(function(rows, axis), dtype)
     return ng.reshape(out, ()) if bare else out
 
 
-def _prod(x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    x = whole(x) if dtype is None else typed(x, dtype)
-    return ng.prod(x, axes(dim, x), keepdims=keepdim)
+def _total(function: Any, x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    """A sum or product, of integers in int64 unless a dtype is given."""
+    given = whole(x) if dtype is None else typed(x, dtype)
+    return typed(function(given, axes(dim, x), keepdims=keepdim), dtype)
 
 
 def _trapezoid(function: Any, y: Any, x: Any, dx: Any, dim: int) -> Any:
@@ -322,15 +312,15 @@ def _diff(x: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
 
 TABLE = """
 [same 1]
-sum(input, dim=None, keepdim=False, *, dtype=None): sum == ng.sum(
-    whole(input) if dtype is None else typed(input, dtype), axes(dim, input), keepdims=keepdim)
+sum(input, dim=None, keepdim=False, *, dtype=None): sum == _total(
+    ng.sum, input, dim, keepdim, dtype)
 mean(input, dim=None, keepdim=False, *, dtype=None): mean == ng.mean(
     float_only("mean", typed(input, dtype)), axes(dim, input), keepdims=keepdim)
-nansum(input, dim=None, keepdim=False, *, dtype=None): ng.nansum(
-    whole(typed(input, dtype)), axes(dim, input), keepdims=keepdim)
+nansum(input, dim=None, keepdim=False, *, dtype=None): _total(
+    ng.nansum, input, dim, keepdim, dtype)
 nanmean(input, dim=None, keepdim=False, *, dtype=None): ng.nanmean(
     float_only("nanmean", typed(input, dtype)), axes(dim, input), keepdims=keepdim)
-prod(input, dim=None, keepdim=False, *, dtype=None): _prod(input, dim, keepdim, dtype)
+prod(input, dim=None, keepdim=False, *, dtype=None): _total(ng.prod, input, dim, keepdim, dtype)
 amax(input, dim=(), keepdim=False): ng.max(input, axes(dim, input), keepdims=keepdim)
 amin(input, dim=(), keepdim=False): ng.min(input, axes(dim, input), keepdims=keepdim)
 all(input, dim=None, keepdim=False): _any(ng.all, input, dim, keepdim)
@@ -357,8 +347,8 @@ topk(input, k, dim=-1, largest=True, sorted=True) -> values indices: _topk(input
 kthvalue(input, k, dim=-1, keepdim=False) -> values indices: _ranked(
     input, k - 1, dim, keepdim, "kthvalue")
 mode(input, dim=-1, keepdim=False) -> values indices: _mode(input, dim, keepdim)
-cummax(input, dim) -> values indices: _cumulative("cummax", input, dim)
-cummin(input, dim) -> values indices: _cumulative("cummin", input, dim)
+cummax(input, dim) -> values indices: _cumulative(ng.cummax, input, dim)
+cummin(input, dim) -> values indices: _cumulative(ng.cummin, input, dim)
 logcumsumexp(input, dim): _running(ng.logcumsumexp, input, dim, None)
 aminmax(input, *, dim=None, keepdim=False) -> min max: (
     ng.min(input, axes(dim, input), keepdims=keepdim),
@@ -397,6 +387,7 @@ searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None,
     input, out_int32, right, side))
 bucketize(input, boundaries, *, out_int32=False, right=False): _search(
     boundaries, input, out_int32, right, None)
+[number 2 function]
 trapezoid(y, x=None, *, dx=None, dim=-1): _trapezoid(ng.trapezoid, y, x, dx, dim)
 cumulative_trapezoid(y, x=None, *, dx=None, dim=-1): _trapezoid(
     ng.cumulative_trapezoid, y, x, dx, dim)

@@ -15,8 +15,9 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradIndexError, NumgradRuntimeError
 from numgrad.operations.region import Region
-from numgrad.torch.calls import table
-from numgrad.torch.table_reductions import along, one_axis
+from numgrad.torch.calls import check_equal, table
+from numgrad.torch.table_products import alike  # noqa: F401 (in the table)
+from numgrad.torch.table_reductions import along, one_axis, whole
 
 
 def _expand(x: Any, shape: Any) -> Any:
@@ -333,13 +334,14 @@ def _unfold(x: Any, dim: int, size: int, step: int) -> Any:
 def _meshgrid(tensors: Any, indexing: Any) -> tuple:
     if len(tensors) == 1 and isinstance(tensors[0], tuple | list):
         tensors = tensors[0]
+    check_equal("meshgrid", tensors)
     return tuple(ng.meshgrid(*[ng.reshape(t, (-1,)) for t in tensors], indexing=indexing or "ij"))
 
 
 def _sum_to(x: Any, shape: tuple) -> Any:
     new = x.ndim - len(shape)
     inner = tuple(new + k for k, n in enumerate(shape) if n == 1 != x.shape[new + k])
-    return ng.reshape(ng.sum(x, (*range(new), *inner)), shape)
+    return ng.reshape(ng.sum(whole(x), (*range(new), *inner)), shape)
 
 
 def _cartesian(tensors: Any) -> Any:
@@ -451,17 +453,18 @@ nonzero(input, *, as_tuple=False): _nonzero(input, as_tuple)
 argwhere(input): ng.argwhere(input)
 as_strided(input, size, stride, storage_offset=None): _as_strided(
     input, size, stride, storage_offset)
+[first 2]
 select_scatter(input, src, dim, index): ng.select_scatter(input, src, axis=dim, index=index)
 slice_scatter(input, src, dim=0, start=None, end=None, step=1): ng.slice_scatter(
     input, src, axis=dim, start=start, end=end, step=step)
 diagonal_scatter(input, src, offset=0, dim1=0, dim2=1): ng.diagonal_scatter(
     input, src, offset=offset, axis1=dim1, axis2=dim2)
-index_reduce(input, dim, index, source, reduce, *, include_self=True): _index_reduce(
-    input, dim, index, source, reduce, include_self)
+[same 1]
 clone(input, *, memory_format=None): input.clone()
+conj(input): conjugated(input)
+[same 2 refuses=bc]
 isin(input, test_elements, *, assume_unique=False, invert=False): ng.isin(
     input, test_elements, assume_unique, invert)
-conj(input): conjugated(input)
 [same 1 method]
 unfold(input, dimension, size, step): _unfold(input, dimension, size, step)
 expand_as(input, other): _expand(input, other.shape)
@@ -476,6 +479,7 @@ t(input): _t(input)
 [same 1 inplace]
 tril(input, diagonal=0): ng.tril(input, diagonal)
 triu(input, diagonal=0): ng.triu(input, diagonal)
+[equal 0,3 inplace]
 scatter(input, dim, index, src=None, *, value=None, reduce=None): _scatter(
     input, dim, index, value if src is None else src, reduce)
 scatter_add(input, dim, index, src): _scatter(input, dim, index, src, "add")
@@ -484,11 +488,16 @@ scatter_reduce(input, dim, index, src, reduce, *, include_self=True): _scatter(
 index_add(input, dim, index, source, *, alpha=1): _index_write(
     "index_add", input, dim, index, source, alpha)
 index_copy(input, dim, index, source): _index_write("index_copy", input, dim, index, source)
-index_fill(input, dim, index, value): _index_write("index_fill", input, dim, index, value)
+index_reduce(input, dim, index, source, reduce, *, include_self=True): _index_reduce(
+    input, dim, index, source, reduce, include_self)
+[equal 0,2 inplace]
 index_put(input, indices, values, accumulate=False): _index_put(input, indices, values, accumulate)
-masked_fill(input, mask, value): _masked_write("masked_fill", input, mask, value)
 masked_scatter(input, mask, source): _masked_write("masked_scatter", input, mask, source)
 put(input, index, source, accumulate=False): OPS["put"](input, index, source, accumulate)
+[first 0,2 inplace]
+masked_fill(input, mask, value): _masked_write("masked_fill", input, mask, value)
+[first 0,3 inplace]
+index_fill(input, dim, index, value): _index_write("index_fill", input, dim, index, value)
 [number 1 function]
 cat(tensors, dim=0): _cat(tensors, dim)
 stack(tensors, dim=0): ng.stack(list(tensors), axis=dim)
@@ -497,7 +506,7 @@ vstack(tensors): ng.vstack(list(tensors))
 dstack(tensors): ng.dstack(list(tensors))
 column_stack(tensors): ng.column_stack(list(tensors))
 [same 0 function]
-block_diag(*tensors): ng.linalg.block_diag(*tensors)
+block_diag(*tensors): ng.linalg.block_diag(*alike(tensors))
 atleast_1d(*tensors): _atleast(ng.atleast_1d, tensors)
 atleast_2d(*tensors): _atleast(ng.atleast_2d, tensors)
 atleast_3d(*tensors): _atleast(ng.atleast_3d, tensors)
@@ -510,7 +519,7 @@ view_as_complex(input): _pairs(input)
 real(input): ng.real(input) if input.dtype.kind == "c" else input
 imag(input): ng.imag(input)
 [same 1 function]
-expand_copy(input, size, *, implicit=False): _expand(input, size)
+expand_copy(input, size, *, implicit=False): ng.copy(_expand(input, size))
 diagonal_copy(input, offset=0, dim1=0, dim2=1): ng.copy(ng.diagonal(input, offset, dim1, dim2))
 as_strided_copy(input, size, stride, storage_offset=None): ng.copy(_as_strided(
     input, size, stride, storage_offset))
@@ -529,11 +538,12 @@ unravel_index(indices, shape): tuple(ng.asarray(x) for x in np.unravel_index(
     indices._array, tuple(shape) if isinstance(shape, tuple | list) else (shape,)))
 fill(input, value): OPS["masked_fill"](input, np.ones(input.shape, bool), value)
 constant_pad_nd(input, pad, value=0): ng.nn.functional.pad(input, pad, "constant", value)
+[first 2]
+as_strided_scatter(input, src, size, stride, storage_offset=None): _strided_scatter(
+    input, src, size, stride, storage_offset)
 [same 1]
 narrow_copy(input, dim, start, length): ng.copy(_narrow(input, dim, start, length))
 nonzero_static(input, *, size, fill_value=-1): _nonzero_static(input, size, fill_value)
-as_strided_scatter(input, src, size, stride, storage_offset=None): _strided_scatter(
-    input, src, size, stride, storage_offset)
 [same 0]
 aliases concat=cat concatenate=cat row_stack=vstack moveaxis=movedim swapaxes=transpose
  swapdims=transpose unsafe_split=split unsafe_chunk=chunk unsafe_split_with_sizes=split_with_sizes
