@@ -74,7 +74,7 @@ def _einsum(equation: Any, operands: Any) -> Any:
             equation = _without_ellipsis(equation.replace(" ", ""), operands)
         terms, _, output = equation.partition("->")
         if {*terms} - {*output, ",", " "}:
-            check_equal("einsum", operands)
+            check_equal("einsum", [x.dtype for x in operands])
     return ng.einsum(equation, *alike(operands))
 
 
