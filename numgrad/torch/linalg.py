@@ -172,20 +172,22 @@ qr(input, some=True) -> Q R: _qr(input, "reduced" if some else "complete")
 svd(input, some=True, compute_uv=True) -> U S V: _svd_v(input, some, compute_uv)
 cholesky(input, upper=False): ng.linalg.cholesky(input, upper=upper)
 cholesky_inverse(input, upper=False): ng.linalg.inv(_of_factor(input, upper))
-cholesky_solve(input, input2, upper=False): ng.linalg.solve(_of_factor(input2, upper), input)
 logdet(input): ng.log(ng.linalg.det(input))
 pinverse(input, rcond=1e-15): ng.linalg.pinv(input, rcond)
 geqrf(input) -> a tau: (lambda h, tau: (ng.copy(_swapped(h)), tau))(*ng.linalg.qr(input, "raw"))
-orgqr(input, tau): ng.linalg.householder_product(input, tau)
-ormqr(input, tau, other, left=True, transpose=False): _ormqr(input, tau, other, left, transpose)
-triangular_solve(b, A, upper=True, transpose=False, unitriangular=False)
-    -> solution cloned_coefficient: (_triangular(_swapped(A) if transpose else A, b,
-    upper != transpose, True, unitriangular), A.clone())
 lu(A, pivot=True, get_infos=False) -> LU pivots info: _lu_factor(A, get_infos)
 svd_lowrank(A, q=6, niter=2, M=None): _low_rank(A if M is None else A - M, q)
 pca_lowrank(A, q=None, center=True, niter=2): _low_rank(
     A - ng.mean(A, -2, keepdims=True) if center else A, min(6, *A.shape[-2:]) if q is None else q)
+[equal 2]
+cholesky_solve(input, input2, upper=False): ng.linalg.solve(_of_factor(input2, upper), input)
+orgqr(input, tau): ng.linalg.householder_product(input, tau)
+triangular_solve(b, A, upper=True, transpose=False, unitriangular=False)
+    -> solution cloned_coefficient: (_triangular(_swapped(A) if transpose else A, b,
+    upper != transpose, True, unitriangular), A.clone())
 lu_solve(b, LU_data, LU_pivots): _lu_solve(LU_data, LU_pivots, b)
+[equal 3]
+ormqr(input, tau, other, left=True, transpose=False): _ormqr(input, tau, other, left, transpose)
 [same 1 function]
 lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True) -> P L U: _lu_unpack(
     LU_data, LU_pivots, unpack_data, unpack_pivots)
@@ -209,18 +211,13 @@ svd(A, full_matrices=True, *, driver=None) -> U S Vh: _svd(A, full_matrices)
 diagonal(A, *, offset=0, dim1=-2, dim2=-1): ng.diagonal(A, offset, dim1, dim2)
 cond(input, p=None): ng.linalg.cond(input, p)
 tensorinv(input, ind=2): ng.linalg.tensorinv(input, ind)
-tensorsolve(input, other, dims=None): ng.linalg.tensorsolve(input, other, dims)
-householder_product(input, tau): ng.linalg.householder_product(input, tau)
 matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None): _matrix_rank(
     A, tol if atol is None else atol, rtol, hermitian)
 pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None): _pinv(
     A, atol, rcond if rtol is None else rtol, hermitian)
-lstsq(A, B, rcond=None, *, driver=None) -> solution residuals rank singular_values: _lstsq(
-    A, B, rcond, driver)
 lu(A, *, pivot=True) -> P L U: _lu(A, pivot)
 lu_factor(A, *, pivot=True) -> LU pivots: _lu_factor(A)
 lu_factor_ex(A, *, pivot=True, check_errors=False) -> LU pivots info: _lu_factor(A, True)
-lu_solve(LU, pivots, B, *, left=True, adjoint=False): _lu_solve(LU, pivots, B, left, adjoint)
 [same 1 dtype axes]
 vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None): ng.linalg.vector_norm(
     x, ord=ord, axis=dim, keepdims=keepdim)
@@ -228,7 +225,11 @@ vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None): ng.linalg.vector_
 matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None): ng.norm(
     A, ord, tuple(dim), keepdim)
 norm(A, ord=None, dim=None, keepdim=False, *, dtype=None): ng.norm(A, ord, dim, keepdim)
-[same 2]
+[equal 2]
+householder_product(input, tau): ng.linalg.householder_product(input, tau)
+lstsq(A, B, rcond=None, *, driver=None) -> solution residuals rank singular_values: _lstsq(
+    A, B, rcond, driver)
+tensorsolve(input, other, dims=None): ng.linalg.tensorsolve(input, other, dims)
 vecdot(x, y, *, dim=-1): ng.linalg.vecdot(*ng.broadcast_arrays(x, y), axis=dim)
 cross(input, other, *, dim=-1): ng.cross(*ng.broadcast_arrays(input, other), axis=dim)
 solve(A, B, *, left=True): _solve(A, B, left)
@@ -237,8 +238,11 @@ solve_ex(A, B, *, left=True, check_errors=False) -> result info: _checked(
 solve_triangular(A, B, *, upper, left=True, unitriangular=False): _triangular(
     A, B, upper, left, unitriangular)
 matmul(input, other): ng.matmul(input, other)
-[same 0]
+[equal 0,2]
+lu_solve(LU, pivots, B, *, left=True, adjoint=False): _lu_solve(LU, pivots, B, left, adjoint)
+[equal 1]
 multi_dot(tensors): ng.linalg.multi_dot(list(tensors))
+[same 1]
 vander(x, N=None): (x if x.ndim else ng.reshape(x, (1,)))[..., None] ** np.arange(
     (x.shape or (1,))[-1] if N is None else N)
 """
