@@ -35,7 +35,6 @@ from numgrad.core.row_gradients import RowSparseArray
 from numgrad.errors import NumgradFloatingPointError, NumgradRuntimeError, warn
 from numgrad.libraries import PACKAGE, is_users
 
-
 GRADIENTS = "gradients"
 """``check_nan`` for NaNs in gradients only, not in results."""
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.forward_ad import has_tangent
+from numgrad.core.interpreter import state
 from numgrad.tensors.conversions import is_invalid
 from numgrad.torch import dtypes
 from numgrad.torch.dtypes import OF, get_default_dtype
@@ -107,8 +109,11 @@ def shown(x: Any) -> str:
     """The text of a Tensor."""
     from numgrad.torch.autograd import forward_ad
     from numgrad.torch.autograd.graph import node_name
-    from numgrad.torch.wrapping import Parameter
+    from numgrad.torch.wrapping import Parameter, wrapped
 
+    if isinstance(x._tensor, Batched):
+        level = state.interpreters.index(x._tensor.level) + 1
+        return f"BatchedTensor(lvl={level}, bdim=0, value={shown(wrapped(x._tensor.value))})"
     array = x._tensor.numpy(force=True)
     prefix = "tensor("
     usual = {get_default_dtype().numpy, np.dtype(np.int64), np.dtype(bool)}

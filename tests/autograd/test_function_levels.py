@@ -393,7 +393,8 @@ def test_a_rule_may_give_an_output_without_a_batch_axis():
     ("returned", "words"),
     [
         (lambda x: x, "return a pair"),
-        (lambda x: ((x, x), (0,)), "returned 2 outputs and 1 batch axes"),
+        (lambda x: ((x, x), (0,)), "returned 2 outputs and .* batch axes"),
+        (lambda x: (x, (None,)), "returned 1 outputs and .* batch axes"),
     ],
 )
 def test_rules_that_return_something_else_are_refused(returned, words):
@@ -508,7 +509,7 @@ def test_a_view_whose_tangent_is_none_of_the_inputs_is_refused():
     fw = forward_mode(ng)
     with fw.dual_level():
         base = fw.make_dual(ng.tensor([1.0, 2.0, 3.0]), ng.ones(3)) * 1
-        with pytest.raises(NumgradRuntimeError, match="F.jvp: output 0 is a view of an input"):
+        with pytest.raises(NumgradRuntimeError, match=r"F\.jvp: output 0 is a view of an input"):
             with_jvp(ng, lambda ctx, t: t[:2] * 1, lambda ctx, x: x[:2]).apply(base)
         part = with_jvp(ng, lambda ctx, t: t[:2], lambda ctx, x: x[:2]).apply(base)
         part *= 3

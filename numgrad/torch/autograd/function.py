@@ -9,7 +9,7 @@ from numgrad.autograd.function.function_call import FunctionCtx as BaseCtx
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.errors import warn
 from numgrad.torch.autograd.graph import node_class
-from numgrad.torch.wrapping import Tensor, known, same, unwrap, wrap
+from numgrad.torch.wrapping import Tensor, known, refuse_transformed, same, unwrap, wrap
 
 once_differentiable = base.once_differentiable
 
@@ -70,6 +70,8 @@ class Function(base.Function):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Call the Function."""
+        if not cls._defines("setup_context"):
+            refuse_transformed(f"autograd.Function {cls.__name__} without setup_context")
         given = tuple(map(unwrap, args))
         for a in args:
             if isinstance(a, Tensor):
@@ -113,8 +115,8 @@ class Function(base.Function):
         if rule is None:
             return None
 
-        def batched(info: Any, in_dims: Any, *args: Any) -> Any:
-            return unwrap(rule(info, in_dims, *wrap(args)))
+        def batched(info: Any, in_dims: Any, *args: Any, **keywords: Any) -> Any:
+            return unwrap(rule(info, in_dims, *wrap(args), **wrap(keywords)))
 
         return batched
 

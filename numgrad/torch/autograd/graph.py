@@ -20,9 +20,7 @@ save_on_cpu = base.save_on_cpu
 increment_version = face_function(base.increment_version)
 _NODES: WeakValueDictionary[int, Node] = WeakValueDictionary()
 """Nodes by ``id`` of numgrad's."""
-_NAMES: dict[str, str] = {
-    pair.partition("=")[0]: pair.partition("=")[2]
-    for pair in """
+_TABLE = """
     absolute=Abs arccos=Acos arccosh=Acosh arcsin=Asin arcsinh=Asinh arctan=Atan arctan2=Atan2
     arctanh=Atanh astype=ToCopy average_windows=AvgPool2D batch_normalize=NativeBatchNorm
     broadcast_to=Expand clip_above=Clamp clip_below=Clamp concat=Cat copy=Clone
@@ -33,8 +31,8 @@ _NAMES: dict[str, str] = {
     permute_dims=Permute positive=Clone power=Pow region=AsStrided replace_nonfinite=NanToNum
     reshape=View rint=Round sinc_pi=Sinc square=Pow subtract=Sub swapaxes=Transpose take=Index
     unstack=Unbind
-    """.split()
-}
+"""
+_NAMES = {op: theirs for op, _, theirs in (pair.partition("=") for pair in _TABLE.split())}
 """Names of operations in PyTorch's nodes, where they are not those of numgrad's."""
 _WHOLE = {
     "copy_slices": "torch::autograd::CopySlices",
