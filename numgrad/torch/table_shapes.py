@@ -472,8 +472,6 @@ cartesian_prod(*tensors): tensors[0] if len(tensors) == 1 else ng.stack(
 combinations(input, r=2, with_replacement=False): _combinations(input, r, with_replacement)
 view_as_real(input): _view_as_real(input)
 view_as_complex(input): _pairs(input)
-real(input): ng.real(input) if input.dtype.kind == "c" else input
-imag(input): ng.imag(input)
 [same 1 function]
 unravel_index(indices, shape): tuple(ng.asarray(x) for x in np.unravel_index(
     indices._array, tuple(shape) if isinstance(shape, tuple | list) else (shape,)))
