@@ -10,13 +10,15 @@ import numpy as np
 
 import numgrad as ng
 from numgrad.autograd.batching.batch import Batched
-from numgrad.autograd.variable import Tensor as Base
+from numgrad.autograd.history import follows_root
+from numgrad.autograd.variable import Tensor as Base, root
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError
 from numgrad.operations.region import Region
-from numgrad.torch.calls import axis_of, table
+from numgrad.torch.calls import axis_of, check_equal, table
+from numgrad.torch.table_products import alike  # noqa: F401 (in the table)
 
 
 def _expand(x: Any, shape: Any) -> Any:
@@ -26,9 +28,12 @@ def _expand(x: Any, shape: Any) -> Any:
             f"expand: the number of sizes provided ({len(shape)}) must be greater or equal to the "
             f"number of dimensions in the tensor ({x.ndim})"
         )
-    return ng.broadcast_to(
+    result = ng.broadcast_to(
         x, tuple(x.shape[k - new] if n == -1 and k >= new else n for k, n in enumerate(shape))
     )
+    if type(result._array) is np.ndarray:  # NumPy's are read-only
+        result._array.flags.writeable = x._array.flags.writeable
+    return result
 
 
 def _repeat(x: Any, reps: Any) -> Any:
@@ -185,7 +190,7 @@ def _as_strided(x: Any, size: Any, stride: Any, offset: Any) -> Any:
     if not _is_plain(x):
         places, begin = positions(x, size, stride, offset)
         return ng.take(ng.reshape(x, (-1,)), places - begin)
-    owner = x if x._base is None else x._base
+    owner = root(x)
     whole, item = Region(owner._array, x._array), x.itemsize
     begin = whole.offset if offset is None else whole.origin + int(offset) * item
     steps = [int(step) * item for step in stride]
@@ -201,11 +206,17 @@ def _as_strided(x: Any, size: Any, stride: Any, offset: Any) -> Any:
 
 def _seen(x: Any, shape: Any, dtype: Any, strides: Any, offset: int = 0) -> Any:
     """The memory of a Tensor, read in another way from ``offset`` bytes after where it begins."""
-    owner = x if x._base is None else x._base
+    owner = root(x) if follows_root(x) else x
     where = Region(owner._array, x._array)
     where.part, where.strides, where.offset = Meta(shape, dtype), strides, where.offset + offset
-    out = OPS["region"](owner, where=where)
-    if not np.may_share_memory(out._array, owner._array):
+    try:
+        out = OPS["region"](owner, where=where)
+    except (TypeError, ValueError) as error:
+        raise NumgradRuntimeError(
+            "as_strided: takes elements outside of a view that a Function returned or that was "
+            "made under no_grad(), whose history is not its base's; take a view of the base"
+        ) from error
+    if out.size and not np.may_share_memory(out._array, owner._array):
         out._array.flags.writeable = False  # the owner is not contiguous: writes are refused
     return out
 
@@ -248,7 +259,7 @@ def _view_as_real(x: Any) -> Any:
 def positions(x: Any, size: Any, stride: Any, offset: Any) -> tuple[np.ndarray, int]:
     """Numbers of elements in memory, from its beginning, and where ``x`` begins."""
     item = x.itemsize
-    owner = x if x._base is None else x._base
+    owner = root(x)
     begin = (address(x) - address(owner)) // item
     start = begin if offset is None else int(offset)
     places = np.full(tuple(size), start, np.int64)
@@ -293,6 +304,7 @@ def _unfold(x: Any, dim: int, size: int, step: int) -> Any:
 
 def _meshgrid(tensors: Any, indexing: Any) -> tuple:
     vectors = [ng.reshape(t, (-1,)) for t in _listed(tensors)]
+    check_equal("meshgrid", [x.dtype for x in tensors])
     return tuple(ng.meshgrid(*vectors, indexing=indexing or "ij"))
 
 
@@ -388,26 +400,29 @@ take_along_dim(input, indices, dim=None): _take_along(input, indices, dim)
 nonzero(input, *, as_tuple=False): (
     tuple(ng.nonzero(_row(input))) if as_tuple else ng.argwhere(input))
 argwhere(input): ng.argwhere(input)
-as_strided(input, size, stride, storage_offset=None): _as_strided(
-    input, size, stride, storage_offset)
+clone(input, *, memory_format=None): input.clone()
+conj(input): conjugated(input)
+[same 2 refuses=bc]
+isin(input, test_elements, *, assume_unique=False, invert=False): ng.isin(
+    input, test_elements, assume_unique, invert)
+[first 2]
+as_strided_scatter(input, src, size, stride, storage_offset=None): _strided_scatter(
+    input, src, size, stride, storage_offset)
 select_scatter(input, src, dim, index): ng.select_scatter(input, src, axis=dim, index=index)
 slice_scatter(input, src, dim=0, start=None, end=None, step=1): ng.slice_scatter(
     input, src, axis=dim, start=start, end=end, step=step)
 diagonal_scatter(input, src, offset=0, dim1=0, dim2=1): ng.diagonal_scatter(
     input, src, offset=offset, axis1=dim1, axis2=dim2)
-clone(input, *, memory_format=None): input.clone()
-isin(input, test_elements, *, assume_unique=False, invert=False): ng.isin(
-    input, test_elements, assume_unique, invert)
-conj(input): conjugated(input)
 [same 1 axis]
 unflatten(input, dim, sizes): _unflatten(input, dim, tuple(sizes))
 {split=split_size_or_sections split_with_sizes=split_sizes}(input, @, dim=0): _split(input, @, dim)
 chunk(input, chunks, dim=0): _chunk(input, chunks, dim)
 tensor_split(input, indices_or_sections, dim=0): _tensor_split(input, indices_or_sections, dim)
+{unsafe_split=split_size unsafe_split_with_sizes=split_sizes}(input, @, dim=0): tuple(
+    map(ng.copy, _split(input, @, dim)))
+unsafe_chunk(input, chunks, dim=0): tuple(map(ng.copy, _chunk(input, chunks, dim)))
 narrow(input, dim, start, length): _narrow(input, dim, start, length)
 index_select(input, dim, index): ng.take(input, _row(index), dim)
-index_reduce(input, dim, index, source, reduce, *, include_self=True): _index_reduce(
-    input, dim, index, source, reduce, include_self)
 [same 1 method]
 unfold(input, dimension, size, step): _unfold(input, dimension, size, step)
 expand_as(input, other): _expand(input, other.shape)
@@ -417,16 +432,20 @@ sum_to_size(input, *size): _sum_to(input, tuple(_listed(size)))
 [same 1 inplace restrides]
 unsqueeze(input, dim): ng.expand_dims(input, dim)
 t(input): _t(input)
+as_strided(input, size, stride, storage_offset=None): _as_strided(
+    input, size, stride, storage_offset)
 [same 1 inplace restrides axis]
 squeeze(input, dim=None): _squeeze(input, dim)
 transpose(input, dim0, dim1): ng.swapaxes(input, dim0, dim1)
 [same 1 inplace]
 {tril triu}(input, diagonal=0): ng.@(input, diagonal)
-index_put(input, indices, values, accumulate=False): _index_put(input, indices, values, accumulate)
+[first 0,2 inplace]
 masked_fill(input, mask, value): _masked_write("masked_fill", input, mask, value)
+[equal 0,2 inplace]
 masked_scatter(input, mask, source): _masked_write("masked_scatter", input, mask, source)
+index_put(input, indices, values, accumulate=False): _index_put(input, indices, values, accumulate)
 put(input, index, source, accumulate=False): OPS["put"](input, index, source, accumulate)
-[same 1 inplace axis]
+[equal 0,3 inplace axis]
 scatter(input, dim, index, src=None, *, value=None, reduce=None): _scatter(
     input, dim, index, value if src is None else src, reduce)
 scatter_add(input, dim, index, src): _scatter(input, dim, index, src, "add")
@@ -435,13 +454,16 @@ scatter_reduce(input, dim, index, src, reduce, *, include_self=True): _scatter(
 index_add(input, dim, index, source, *, alpha=1): _index_write(
     "index_add", input, dim, index, source, alpha)
 index_copy(input, dim, index, source): _index_write("index_copy", input, dim, index, source)
+index_reduce(input, dim, index, source, reduce, *, include_self=True): _index_reduce(
+    input, dim, index, source, reduce, include_self)
+[first 0,3 inplace axis]
 index_fill(input, dim, index, value): _index_write("index_fill", input, dim, index, value)
 [number 1 function]
 cat(tensors, dim=0): _cat(tensors, dim)
 stack(tensors, dim=0): ng.stack(list(tensors), axis=dim)
 {hstack vstack dstack column_stack}(tensors): ng.@(list(tensors))
 [same 0 function]
-block_diag(*tensors): ng.linalg.block_diag(*tensors)
+block_diag(*tensors): ng.linalg.block_diag(*alike(tensors))
 {atleast_1d atleast_2d atleast_3d}(*tensors): _atleast(ng.@, tensors)
 broadcast_tensors(*tensors): tuple(ng.broadcast_arrays(*_listed(tensors)))
 meshgrid(*tensors, indexing=None): _meshgrid(tensors, indexing)
@@ -450,8 +472,6 @@ cartesian_prod(*tensors): tensors[0] if len(tensors) == 1 else ng.stack(
 combinations(input, r=2, with_replacement=False): _combinations(input, r, with_replacement)
 view_as_real(input): _view_as_real(input)
 view_as_complex(input): _pairs(input)
-real(input): ng.real(input) if input.dtype.kind == "c" else input
-imag(input): ng.imag(input)
 [same 1 function]
 unravel_index(indices, shape): tuple(ng.asarray(x) for x in np.unravel_index(
     indices._array, tuple(shape) if isinstance(shape, tuple | list) else (shape,)))
@@ -459,14 +479,12 @@ fill(input, value): OPS["masked_fill"](input, np.ones(input.shape, bool), value)
 constant_pad_nd(input, pad, value=0): ng.nn.functional.pad(input, pad, "constant", value)
 [same 1]
 nonzero_static(input, *, size, fill_value=-1): _nonzero_static(input, size, fill_value)
-as_strided_scatter(input, src, size, stride, storage_offset=None): _strided_scatter(
-    input, src, size, stride, storage_offset)
 alias(input): input
 copies alias diagonal as_strided permute transpose t squeeze unsqueeze unbind split_with_sizes
  narrow expand view unfold
 [same 0]
 aliases concat=cat concatenate=cat row_stack=vstack moveaxis=movedim swapaxes=transpose
- swapdims=transpose unsafe_split=split unsafe_chunk=chunk unsafe_split_with_sizes=split_with_sizes
+ swapdims=transpose
 """
 
 table("", globals(), TABLE)

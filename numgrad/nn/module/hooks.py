@@ -86,8 +86,8 @@ class BackwardHooks:
         single = isinstance(result, Tensor)
         if not single and not isinstance(result, tuple):
             warn(
-                f"{type(self.module).__name__}: with backward hooks the result of forward should be a "
-                f"Tensor or a tuple of Tensors, got {type(result).__name__}; they do not run"
+                f"{type(self.module).__name__}: backward hooks do not run; the result of forward "
+                f"should be a Tensor or a tuple of Tensors, got {type(result).__name__}"
             )
             return result
         results: tuple = (result,) if single else result
