@@ -174,6 +174,7 @@ def late_method(
 
     if make is not None:
         enter = first
+    method.__module__ = python.__module__
     return method
 
 
