@@ -94,6 +94,7 @@ from numgrad.torch.members import numel as numel
 from numgrad.torch.members import result_type as result_type
 from numgrad.torch.printing import set_printoptions as set_printoptions
 from numgrad.torch.random import bernoulli as bernoulli
+from numgrad.torch.random import binomial as binomial
 from numgrad.torch.random import default_generator as default_generator
 from numgrad.torch.random import Generator as Generator
 from numgrad.torch.random import get_rng_state as get_rng_state

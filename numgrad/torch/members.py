@@ -10,7 +10,6 @@ import numpy as np
 
 import numgrad as ng
 from numgrad.autograd.batching.batch import Batched
-from numgrad.autograd.batching.selected import levels_of, spread
 from numgrad.autograd.variable import Parameter as BaseParameter, Tensor as Base
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
@@ -660,9 +659,7 @@ def _new_of(name: str) -> Callable[..., Any]:
     make = getattr(creation, name)
 
     def method(self: Any, *args: Any, dtype: Any = None, **options: Any) -> Any:
-        made = make(*args, dtype=dtype or self.dtype, **options)
-        levels = levels_of(self._tensor)  # in ``vmap`` each example has its own
-        return wrapped(spread(made._tensor, levels).clone()) if levels else made
+        return creation.by_example(make(*args, dtype=dtype or self.dtype, **options), self)
 
     method.__name__ = method.__qualname__ = f"new_{name}"
     method.__doc__ = f"``torch.{name}`` in the dtype of this one, unless one is given."

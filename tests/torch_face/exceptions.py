@@ -23,6 +23,7 @@ FILES = [
     "test_nn.py",
     "test_torch.py",
     "functorch/test_eager_transforms.py",
+    "functorch/test_vmap.py",
     "distributions/test_distributions.py",
     "distributions/test_constraints.py",
     "distributions/test_transforms.py",
@@ -138,6 +139,8 @@ REASONS = {
         tensor_dead_weak_ref unflatten vonmises_sample warn_always_caught_cpu*
     """,
     "private names": """
+        fallback_binary* fallback_does_not_warn_by_default fallback_unary_cpu* fallback_warning
+        fallback_zero_dim random_unary_out_of_place_use_generator_*
         ParameterDict_replication ParameterList_replication add_relu add_relu_broadcasting
         always_called_forward_hooks assert_async autograd_function_disables_fwd_grad_cpu*
         bytes_to_scalar_cpu* check check_tensor_all_cpu* check_tensor_internal_cpu*
@@ -197,7 +200,9 @@ REASONS = {
     "what torch.func restricts is allowed": """
         function_returns_input_inner_requires_grad_*_save_tensors_input_mark_dirty_False_cpu
         function_returns_input_inner_requires_grad_*_save_tensors_output_mark_dirty_False_cpu
-        inplace_on_captures_cpu*
+        data_attribute grad_unsupported_interaction inplace_fallback_nary_different_levels
+        inplace_on_captures_cpu* jacfwd_with_random_cpu* not_enough_in_dims_err_msg
+        unsupported_op_err_msg unsupported_random_cpu*
     """,
     "memory is that of an ndarray: there are no storages": """
         advanced_packing_unpacking from_buffer from_file has_storage
@@ -336,6 +341,9 @@ REASONS = {
     """,
     "options of groups are float32 numbers, and schedules have no private state": """
         constant_initial_params_cyclelr constant_initial_params_onecyclelr
+    """,
+    "vmap gives what a function returns, also if that is an argument": """
+        inplace_fallback_unary
     """,
     "classes of the face pickle in their own way": """
         pickle_function
