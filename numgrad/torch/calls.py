@@ -20,7 +20,8 @@ and what else there is: ``inplace``, a form ``name_`` that writes into the first
 parameter on integers may be written without parentheses. A row with ``-> values indices`` before
 the colon has a named tuple. In a section with ``direct`` stand names of rows and operations that
 are the same for operands of one floating dtype, ``acos=arccos``; such calls are done by machine
-code.
+code, and so are calls of rows that turn out to be one operation (Note [Learning of calls] in
+``tensors.learned_calls``), unless they look at numbers, which ``values`` says.
 """
 
 from __future__ import annotations
@@ -33,19 +34,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.autograd.variable import Tensor as Base
-from numgrad.codegen.cpython import hot_paths
+from numgrad.autograd.variable import NO_GRAD_VIEW, Tensor as Base
+from numgrad.codegen.cpython import argument_calls, hot_paths
 from numgrad.core.axis import AxisOp
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import (
+    NumgradError,
     NumgradLinAlgError,
     NumgradRuntimeError,
     NumgradTypeError,
     NumgradValueError,
 )
 from numgrad.tensors.inplace import as_before, inplace as write_operation
+from numgrad.tensors.learned_calls import LearnedEntry
 from numgrad.tensors.recorder import CallRecorder, MachineEntry, late_method, takes
 from numgrad.torch import dtypes
 from numgrad.torch.missing import refuse
@@ -81,7 +84,10 @@ class TableRow:
         The others: ``inplace``, ``function``, ``method``.
     """
 
+    public: Any = None
+    """The function that users call."""
     entry: Any = None
+    """Its machine code, once it is in use."""
 
     def __init__(
         self, space: str, name: str, function: Any, section: Section, op: Any = None,
@@ -89,7 +95,7 @@ class TableRow:
     ) -> None:  # fmt: skip
         self.space, self.name, self.function, self.op = space, name, function, op
         self.kind, self.sizes, self.flags = section.kind, section.sizes, section.flags
-        self.body = body
+        self.body, self.methods = body, []
         code = function.__code__
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         self.parameters = frozenset(names)
@@ -340,6 +346,8 @@ def in_python(row: TableRow) -> Callable[..., Any]:
     def call(*args: Any, **params: Any) -> Any:
         if hot_paths.waiting:
             hot_paths.count_call()
+        elif row.entry is None:
+            _enter(row)
         out = params.pop("out", None) if params else None
         for a in args:
             kind = type(a)
@@ -364,19 +372,14 @@ def overridden(row: TableRow, kind: Any, args: tuple, params: dict[str, Any]) ->
 
 FUNCTIONS: dict[str, Any] = {}
 """Functions by name."""
-_direct: list[tuple[TableRow, Any, list[Callable[..., Any]]]] = []
-"""Rows whose calls machine code can do: row, function, methods."""
 
 
 def function_of(row: TableRow) -> Any:
     """The function of a row."""
     call = in_python(row)
     members = {"__call__": staticmethod(call), "__slots__": (), "__doc__": row.function.__doc__}
-    function = type(row.name, (Function,), members)(row)
-    if row.op is not None and takes(row.op):
-        _direct.append((row, function, []))
-        _enter(row, function, [])
-    return function
+    row.public = type(row.name, (Function,), members)(row)
+    return row.public
 
 
 def method_of(function: Any) -> Callable[..., Any]:
@@ -455,11 +458,7 @@ def acceptable(other: Any) -> bool:
 def _listed(function: Any, method: Callable[..., Any]) -> Callable[..., Any]:
     method.__name__ = method.__qualname__ = function.__name__
     method.__doc__ = function.__doc__
-    for row, _, methods in _direct:
-        if row is function.row:
-            methods.append(method)
-            if RECORDER.in_use:
-                _enter(row, function, [method])
+    function.row.methods.append(method)
     return method
 
 
@@ -487,27 +486,37 @@ def _operands_of(args: tuple, out: Any) -> tuple | None:
     return _plain(args) if type(out) is Tensor else None
 
 
-def _enter(row: TableRow, function: Any, methods: list[Callable[..., Any]]) -> None:
-    """Put machine code behind a function and its methods, once it is in use."""
-    if not RECORDER.in_use:
+def _enter(row: TableRow) -> None:
+    """Put machine code behind a function and its methods, if it is in use."""
+    if not (RECORDER.in_use and ARGUMENTS.in_use):
         return
-    if not isinstance(row.entry, MachineEntry):
-        python = type(function).__call__
-        row.entry = MachineEntry(row.op, python, RECORDER, _operands_of)
-        type(function).__call__ = staticmethod(row.entry.call)  # pyright: ignore
-    call = row.entry.call
-    for method in methods:
+    python = slow = type(row.public).__call__
+    if "values" not in row.flags:
+        row.entry = LearnedEntry(row.name, python, row.base, ARGUMENTS, unwrap)
+        slow = row.entry.call
+    if row.op is not None and takes(row.op):
+        row.entry = MachineEntry(row.op, python, RECORDER, _operands_of, slow=slow)
+    if row.entry is None:
+        row.entry = python
+        return
+    type(row.public).__call__ = staticmethod(row.entry.call)  # pyright: ignore
+    for method in row.methods:
         place = method.__code__.co_freevars.index("enter")
-        method.__closure__[place].cell_contents = call  # pyright: ignore
+        method.__closure__[place].cell_contents = row.entry.call
 
 
-def _install() -> None:
-    for row, function, methods in _direct:
-        _enter(row, function, methods)
+def _nothing() -> None:
+    """Rows are entered when they are called."""
 
 
-RECORDER = CallRecorder("torch_recorder", _install, WRAPPER=Tensor, WRAPPED_PARAMETER=Parameter)
-"""Machine code behind calls of this room."""
+_CLASSES: dict[str, Any] = {"WRAPPER": Tensor, "WRAPPED_PARAMETER": Parameter}
+RECORDER = CallRecorder("torch_recorder", _nothing, **_CLASSES)
+"""Machine code behind calls of this room that are operations of Tensors and numbers."""
+ARGUMENTS = CallRecorder(
+    "torch_arguments", _nothing, argument_calls.text, **_CLASSES, WRAP=wrap, ERROR=NumgradError,
+    NO_GRAD_VIEW=NO_GRAD_VIEW,
+)  # fmt: skip
+"""That behind calls with arguments: Note [Calls with arguments] in ``codegen.cpython``."""
 attach = partial(setattr, Tensor)
 
 

@@ -123,11 +123,7 @@ logaddexp logaddexp2
 [number 2 inplace]
 add(input, other, *, alpha=1): add == OPS["add"](input, _scaled(other, alpha))
 sub(input, other, *, alpha=1): subtract == OPS["subtract"](input, _scaled(other, alpha))
-div(input, other, *, rounding_mode=None): divide == _div(input, other, rounding_mode)
 pow(input, exponent): power == _pow(input, exponent)
-floor_divide(input, other): _quotient("floor_divide", input, other)
-fmod(input, other): fmod == _quotient("fmod", input, other)
-remainder(input, other): remainder == _quotient("remainder", input, other)
 gcd(input, other): ng.gcd(input, other)
 lcm(input, other): ng.lcm(input, other)
 bitwise_left_shift(input, other): ng.left_shift(input, other)
@@ -136,6 +132,11 @@ nextafter(input, other): ng.nextafter(input, other)
 heaviside(input, values): ng.heaviside(input, values)
 clamp_min(input, min): ng.clip(input, min, None)
 clamp_max(input, max): ng.clip(input, None, max)
+[number 2 inplace values]
+div(input, other, *, rounding_mode=None): divide == _div(input, other, rounding_mode)
+floor_divide(input, other): _quotient("floor_divide", input, other)
+fmod(input, other): fmod == _quotient("fmod", input, other)
+remainder(input, other): remainder == _quotient("remainder", input, other)
 [number 2 function]
 rsub(input, other, *, alpha=1): OPS["subtract"](other, _scaled(input, alpha))
 [number 2]

@@ -62,7 +62,7 @@ _SAME = (
     "threshold hardshrink"
 )
 TABLE = (
-    "[same 0 function]\n"
+    "[same 0 function values]\n"
     + "".join(
         f"{name}(*args, **params): ng.nn.functional.{name}(*args, **params)\n"
         for name in _SAME.split()
