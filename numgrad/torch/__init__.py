@@ -69,8 +69,7 @@ _HOMES = {
     "numgrad.torch.printing": "set_printoptions",
     "numgrad.torch.signal": "bartlett_window blackman_window hamming_window hann_window "
     "kaiser_window",
-    "numgrad.torch.members": "allclose equal is_complex is_conj is_floating_point is_nonzero "
-    "is_same_size is_tensor numel result_type",
+    "numgrad.torch.members": "is_tensor result_type",
     "numgrad.autograd.modes": "enable_grad inference_mode is_grad_enabled "
     "is_inference_mode_enabled no_grad set_grad_enabled",
     "numgrad.config": "get_num_threads set_num_threads",

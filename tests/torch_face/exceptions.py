@@ -229,13 +229,6 @@ REASONS = {
     "torch.quasirandom: scipy.stats.qmc has such sequences": """
         sobolengine_*
     """,
-    "a lazy layer is the plain one from its first call or state on, and has no members before": """
-        invalid_functions lazy_batchnorm?d lazy_batchnorm?d_pickle lazy_batchnorm?d_state
-        lazy_conv?d_pickle lazy_conv?d_state lazy_conv_transpose?d_kwargs
-        lazy_conv_transpose?d_pickle lazy_conv_transpose?d_state lazy_forward_hook
-        lazy_instancenorm?d lazy_instancenorm?d_pickle lazy_instancenorm?d_state
-        lazy_linear_pickle lazy_pre_forward_hook linear_state weight_norm
-    """,
     "a view by expand is read-only": """
         anomaly_detect_nan broadcast_fn_* with_math_views
     """,
