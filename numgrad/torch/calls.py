@@ -35,6 +35,7 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.codegen.cpython import hot_paths
+from numgrad.core.abstract import AbstractLength
 from numgrad.core.axis import AxisOp
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.interpreter import state
@@ -449,7 +450,7 @@ def inplace_of(row: TableRow) -> Callable[..., Any]:
 
 def acceptable(other: Any) -> bool:
     """Whether operators compute with an operand."""
-    return isinstance(other, (Tensor, Base, np.ndarray, *_NUMBERS))
+    return isinstance(other, (Tensor, Base, np.ndarray, AbstractLength, *_NUMBERS))
 
 
 def _listed(function: Any, method: Callable[..., Any]) -> Callable[..., Any]:
