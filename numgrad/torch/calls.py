@@ -12,7 +12,9 @@ their positions (``number 2``: the first two; ``float 1:3``: the second and thir
 ``float``
     the same, and integers to the default dtype;
 ``same``
-    not at all: these are just what has to be Tensors.
+    not at all: these are just what has to be Tensors;
+``own``
+    by the expression, which takes Tensors and numbers.
 
 and what else there is: ``inplace``, a form ``name_`` that writes into the first operand, with
 ``restrides`` one that sees its memory otherwise;
@@ -38,25 +40,18 @@ from numgrad.codegen.cpython import hot_paths
 from numgrad.core.axis import AxisOp
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.errors import (
-    NumgradLinAlgError,
-    NumgradRuntimeError,
-    NumgradTypeError,
-    NumgradValueError,
-)
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.tensors.inplace import as_before, inplace as write_operation
 from numgrad.tensors.recorder import CallRecorder, MachineEntry, takes
 from numgrad.torch import dtypes
+from numgrad.torch.arguments import (
+    NUMBERS, RAISED, REFUSED, ArgumentError, check_dtype, translated,
+)  # fmt: skip
 from numgrad.torch.missing import refuse
 from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap
 
 _SPELLINGS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
 """NumPy's names of arguments, which PyTorch takes too."""
-_NUMBERS = (float, int, complex, bool, np.generic)
-
-
-class LinAlgError(NumgradRuntimeError, NumgradLinAlgError):
-    """A matrix without a factorization or a solution: ``torch.linalg.LinAlgError``."""
 
 
 class TableRow:
@@ -74,6 +69,8 @@ class TableRow:
         The operation that it is for operands of one floating dtype.
     named
         Class of the named tuple of several results.
+    refuses
+        Kinds of dtypes that it is not made for.
     sizes
         The first parameter that may be written as several integers.
     flags
@@ -95,6 +92,7 @@ class TableRow:
         self.positions = {a: k for k, a in enumerate(names[: code.co_argcount])}
         self.operands = names[section.first : section.last]
         self.named = named_tuple(name, tuple(fields)) if fields else None
+        self.refuses = REFUSED.get(name, "")
         self.__doc__ = function.__doc__
 
     def base(self, args: Iterable[Any], params: dict[str, Any]) -> Any:
@@ -105,14 +103,15 @@ class TableRow:
             first = given[self.sizes]
             if not isinstance(first, tuple | list):
                 given[self.sizes :] = [tuple(given[self.sizes :])]
-        if self.operands:
-            self.promote(given, options)
         try:
+            if self.operands:
+                self.promote(given, options)
             return self.function(*given, **options)
-        except NumgradLinAlgError as error:
-            raise LinAlgError(str(error)) from error
-        except (NumgradValueError, NumgradTypeError) as error:  # operands that do not fit
-            raise NumgradRuntimeError(str(error)) from error
+        except RAISED as error:
+            said = translated(self, error, given, options)
+            if said is None:
+                raise
+            raise said from error
 
     def spelled(self, name: str) -> str:
         """The name of a parameter, which may be written as NumPy calls it."""
@@ -131,28 +130,38 @@ class TableRow:
             elif name in options:
                 holders.append((options, name))
         values = [place[k] for place, k in holders]
-        first = values[0] if values else None
-        if not isinstance(first, Base) and not (
-            isinstance(first, _NUMBERS) and any(isinstance(v, Base) for v in values)
-        ):
-            shown = type(first).__name__ if values else "nothing"
-            if not isinstance(first, tuple | list):
-                raise NumgradTypeError(
-                    f"{self.name}(): argument '{self.operands[0]}' must be a Tensor, got {shown}"
-                )
-        if self.kind == "same":
+        refuses = self.refuses if options.get("dtype") is None else ""
+        self.check(values, refuses)
+        if self.kind in ("same", "own"):
             return
-        flat = [v for v in values if not isinstance(v, tuple | list)]
-        flat += [v for each in values if isinstance(each, tuple | list) for v in each]
+        flat = values if self.operands[0] != "tensors" else [*values[0], *values[1:]]
         d = dtypes.common_dtype(flat)
+        if refuses:
+            check_dtype(self.name, d, refuses)
         if self.kind == "float" and d.kind not in "fc":
             d = dtypes.get_default_dtype().numpy
-        for place, k in holders:
-            value = place[k]
-            if isinstance(value, tuple | list):
-                place[k] = [cast(v, d) for v in value]
-            else:
-                place[k] = cast(value, d)
+        if flat and not any(isinstance(v, Base) for v in flat):  # as in add(2, 3)
+            values[0] = holders[0][0][holders[0][1]] = Base(np.asarray(values[0], d))
+        for (place, k), value in zip(holders, values, strict=True):
+            many = isinstance(value, tuple | list)
+            place[k] = [cast(v, d) for v in value] if many else cast(value, d)
+
+    def check(self, values: list[Any], refuses: str) -> None:
+        """Raise where the first operand is none, or of a dtype that the function is not made for."""
+        first = values[0] if values else None
+        if self.operands[0] == "tensors":
+            if isinstance(first, tuple | list) and all(isinstance(x, Base) for x in first):
+                return
+        elif isinstance(first, Base):
+            if refuses and self.kind in ("same", "own"):
+                check_dtype(self.name, first.dtype, refuses)
+            return
+        elif isinstance(first, NUMBERS) and len(values) > 1:
+            return
+        shown = type(first).__name__ if values else "nothing"
+        raise ArgumentError(
+            f"{self.name}(): argument '{self.operands[0]}' must be Tensor, not {shown}"
+        )
 
 
 def cast(value: Any, d: Any) -> Any:
@@ -346,7 +355,7 @@ def in_python(row: TableRow) -> Callable[..., Any]:
                 return overridden(row, kind, args, params)
         if isinstance(row.op, AxisOp) and len(args) == 1 and not params and out is None:
             given = _plain(args)
-            if given is not None and given[0].size:
+            if given is not None and given[0].size and given[0].dtype.kind not in row.refuses:
                 # the plan of all elements, which machine code learns
                 return wrap(row.op(*given))
         result = row.base(args, params)
@@ -419,9 +428,17 @@ def inplace_of(row: TableRow) -> Callable[..., Any]:
         target = self._tensor
         if row.op is not None and not params:
             given = _plain((self, *args))
-            if given is not None and len(given) == len(row.op.inputs):
-                write_operation(row.op, names, target, given[1:], {})
-                return self
+            if (
+                given is not None
+                and len(given) == len(row.op.inputs)
+                and target.dtype.kind not in row.refuses
+            ):
+                try:
+                    write_operation(row.op, names, target, given[1:], {})
+                except (NumgradTypeError, NumgradValueError):
+                    pass  # which the general way refuses with PyTorch's class of errors
+                else:
+                    return self
         before = self
         if "restrides" not in row.flags and state.grad_enabled and target.requires_grad:
             before = wrap(as_before(target))  # what is saved of it is what it was
@@ -440,9 +457,14 @@ def inplace_of(row: TableRow) -> Callable[..., Any]:
     return method
 
 
+def augmented_of(write: Callable[..., Any]) -> Callable[..., Any]:
+    """An operator that writes into its left operand."""
+    return lambda self, other: write(self, other) if acceptable(other) else NotImplemented
+
+
 def acceptable(other: Any) -> bool:
     """Whether operators compute with an operand."""
-    return isinstance(other, (Tensor, Base, np.ndarray, *_NUMBERS))
+    return isinstance(other, (Tensor, Base, np.ndarray, *NUMBERS))
 
 
 def _listed(function: Any, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -572,7 +594,7 @@ def publish_operators() -> None:
         setattr(Tensor, f"__{dunder}__", operator_of(function))
         setattr(Tensor, f"__r{dunder}__", reflected_of(function))
         if "inplace" in function.row.flags:
-            setattr(Tensor, f"__i{dunder}__", vars(Tensor)[f"{name}_"])
+            setattr(Tensor, f"__i{dunder}__", augmented_of(vars(Tensor)[f"{name}_"]))
     for name in ("pow", "__pow__"):
         setattr(Tensor, name, _power_by_products(vars(Tensor)[name]))
     Tensor.__rdiv__ = vars(Tensor)["__rtruediv__"]  # pyright: ignore

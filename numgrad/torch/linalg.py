@@ -9,7 +9,8 @@ import numpy as np
 import numgrad as ng
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradLinAlgError, NumgradRuntimeError
-from numgrad.torch.calls import LinAlgError as LinAlgError, named_tuple, publish, table
+from numgrad.torch.arguments import LinAlgError as LinAlgError
+from numgrad.torch.calls import named_tuple, publish, table
 from numgrad.torch.table_reductions import axes, typed  # noqa: F401 (in the table)
 
 __all__ = ["LinAlgError"]
@@ -162,7 +163,8 @@ def _ormqr(x: Any, tau: Any, other: Any, left: bool, transpose: bool) -> Any:
 
 
 def _cholesky_inverse(x: Any, upper: bool) -> Any:
-    return ng.linalg.inv(OPS["matmul"](_adjoint(x), x) if upper else OPS["matmul"](x, _adjoint(x)))
+    factor = ng.tril(_adjoint(x) if upper else x)
+    return ng.linalg.inv(OPS["matmul"](factor, _adjoint(factor)))
 
 
 def _cholesky_solve(b: Any, x: Any, upper: bool) -> Any:

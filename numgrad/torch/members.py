@@ -525,7 +525,7 @@ class TensorMembers:
         self, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
     ) -> bool:
         """Whether all numbers are close to those of another."""
-        return bool(ng.allclose(self._tensor, unwrap(other), rtol, atol, equal_nan))
+        return bool(self.isclose(other, rtol, atol, equal_nan).all())  # pyright: ignore
 
     def polygamma(self, n: int) -> Any:
         """The polygamma function of an order."""

@@ -8,6 +8,7 @@ import numpy as np
 
 import numgrad as ng
 from numgrad.torch.calls import ROWS, publish, table
+from numgrad.torch.table_elementwise import log_product as log_product
 
 
 def _polynomial(name: str, x: Any, n: Any) -> Any:
@@ -54,7 +55,7 @@ TABLE = "\n".join([
     "[float 1]", "airy_ai(x): ng.special.airy(x)[0]",
     "spherical_bessel_j0(x): ng.special.spherical_jn(0, x)",
     *[f"{name}(input): ng.special.{own}(input)" for name, own in _pairs(_UNARY)],
-    "[float 2]", "xlog1py(input, other): ng.special.xlog1py(input, other)",
+    "[float 2]", "xlog1py(input, other): log_product(ng.special.xlog1py, -1, input, other)",
     "zeta(input, other): ng.special.zeta(input, other)",
     *[f"{name}(input, n): _polynomial({given}, n)" for name, given in _POLYNOMIALS.items()],
 ])  # fmt: skip

@@ -35,7 +35,32 @@ def _double(x: Any) -> Any:
 
 
 def _scaled(x: Any, alpha: Any) -> Any:
+    if kind_of(x) in "biu" and isinstance(alpha, float):
+        raise NumgradRuntimeError("for integral input tensors alpha and value must be integers")
     return x if alpha == 1 else OPS["multiply"](x, alpha)
+
+
+def _difference(a: Any, b: Any, alpha: Any) -> Any:
+    if "b" in (kind_of(a), kind_of(b)):
+        raise NumgradRuntimeError("sub: booleans have no difference; use ^, ~ or logical_not()")
+    return OPS["subtract"](*together(a, _scaled(b, alpha)))
+
+
+def together(a: Any, b: Any, floats: bool = False) -> tuple[Any, Any]:
+    """Two operands in their common dtype, which for ``floats`` is none of integers."""
+    d = common_dtype((a, b))
+    if floats and d.kind not in "fc":
+        d = get_default_dtype().numpy
+    if not isinstance(a, Base) and not isinstance(b, Base):
+        a = Base(np.asarray(a, d))
+    return cast(a, d), cast(b, d)
+
+
+def of_bools(function: Any, x: Any, d: Any = None) -> Any:
+    """A function of numbers, or booleans in a dtype: as they are, if none is given."""
+    if x.dtype.kind == "b":
+        return ng.copy(x) if d is None else function(OPS["astype"](x, dtype=np.dtype(d)))
+    return function(x)
 
 
 def _quotient(op: str, a: Any, b: Any) -> Any:
@@ -56,7 +81,8 @@ def _quotient(op: str, a: Any, b: Any) -> Any:
 
 def _div(a: Any, b: Any, mode: str | None) -> Any:
     if mode is None:
-        return OPS["divide"](floating(a), floating(b) if kind_of(a) not in "fc" else b)
+        return OPS["divide"](*together(a, b, floats=True))
+    a, b = together(a, b)
     if mode == "floor":
         return _quotient("floor_divide", a, b)
     if mode != "trunc":
@@ -69,9 +95,37 @@ def _div(a: Any, b: Any, mode: str | None) -> Any:
 
 
 def _pow(a: Any, b: Any) -> Any:
-    if kind_of(a) in "biu" and isinstance(b, int) and b < 0:
-        raise NumgradRuntimeError("pow: integers to negative integer powers are not allowed")
+    if kind_of(a) in "biu" and kind_of(b) in "biu":
+        if isinstance(b, int) and b < 0:
+            raise NumgradRuntimeError("pow: integers to negative integer powers are not allowed")
+        if kind_of(a) == "b" and isinstance(b, bool):
+            return OPS["astype"](OPS["power"](a, b), dtype=np.dtype(bool))
+        if isinstance(b, Base) and b.dtype.kind == "i":  # 1 / a**-b, without a fraction
+            even = 1 - 2 * (b % 2)
+            inverse = ng.where(a == 1, 1, ng.where(a == -1, even, 0))
+            power = OPS["power"](a, ng.abs(b))
+            return OPS["astype"](ng.where(b < 0, inverse, power), dtype=b.dtype)
     return OPS["power"](a, b)
+
+
+def _log_of_sum(a: Any, b: Any) -> Any:
+    if kind_of(a) != "c":
+        return OPS["logaddexp"](a, b)
+    top = ng.where(ng.real(a) > ng.real(b), a, b)
+    return ng.where(a == b, a + float(np.log(2)), top + ng.log(ng.exp(a - top) + ng.exp(b - top)))
+
+
+def log_product(function: Any, least: float, x: Any, y: Any) -> Any:
+    """``x`` times a logarithm, whose derivative by ``x`` is 0, too, where it is 0 for all ``y``."""
+    x, y = together(x, y)
+    nothing = OPS["logical_and"](OPS["equal"](x, 0), OPS["less_equal"](y, least))
+    return function(x, ng.where(nothing, getattr(x, "dtype", np.dtype(float)).type(1), y))
+
+
+def _isclose(a: Any, b: Any, *more: Any) -> Any:
+    if kind_of(a) == "b":
+        return a == b
+    return ng.isclose(a, b, *more)
 
 
 def _clamp(x: Any, low: Any, high: Any) -> Any:
@@ -82,7 +136,7 @@ def _clamp(x: Any, low: Any, high: Any) -> Any:
 
 def _sgn(x: Any) -> Any:
     if kind_of(x) != "c":
-        return ng.sign(x)
+        return of_bools(ng.sign, x)
     size = ng.abs(x)
     return ng.where(size == 0, 0, x / ng.where(size == 0, 1, size))
 
@@ -94,7 +148,7 @@ def _logit(x: Any) -> Any:
 
 def _where(condition: Any, x: Any, y: Any) -> Any:
     if x is None:
-        return tuple(ng.nonzero(condition))
+        return tuple(ng.nonzero(ng.atleast_1d(condition)))
     d = common_dtype((x, y))
     x, y = (cast(v, d) if isinstance(v, Base) else np.asarray(v, d) for v in (x, y))
     return ng.where(condition, x, y)
@@ -106,7 +160,7 @@ exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh sigmoid erf 
  digamma lgamma=gammaln reciprocal acos=arccos asin=arcsin atan=arctan acosh=arccosh
  asinh=arcsinh atanh=arctanh deg2rad rad2deg
 [same 1 inplace direct]
-neg=negative abs=absolute floor ceil trunc square relu sign
+neg=negative abs=absolute floor ceil trunc relu
 [same 1 direct]
 isnan isinf isfinite signbit
 [number 2 inplace direct]
@@ -119,11 +173,11 @@ eq=equal ne=not_equal lt=less le=less_equal gt=greater ge=greater_equal bitwise_
 [float 2 inplace direct]
 atan2=arctan2 hypot copysign
 [float 2 direct]
-logaddexp logaddexp2
+logaddexp2
+[float 2]
+logaddexp(input, other): logaddexp == _log_of_sum(input, other)
 [number 2 inplace]
 add(input, other, *, alpha=1): add == OPS["add"](input, _scaled(other, alpha))
-sub(input, other, *, alpha=1): subtract == OPS["subtract"](input, _scaled(other, alpha))
-div(input, other, *, rounding_mode=None): divide == _div(input, other, rounding_mode)
 pow(input, exponent): power == _pow(input, exponent)
 floor_divide(input, other): _quotient("floor_divide", input, other)
 fmod(input, other): fmod == _quotient("fmod", input, other)
@@ -133,13 +187,17 @@ lcm(input, other): ng.lcm(input, other)
 bitwise_left_shift(input, other): ng.left_shift(input, other)
 bitwise_right_shift(input, other): ng.right_shift(input, other)
 nextafter(input, other): ng.nextafter(input, other)
-heaviside(input, values): ng.heaviside(input, values)
+heaviside(input, values): OPS["astype"](ng.heaviside(input, values), dtype=common_dtype(
+    (input, values)))
 clamp_min(input, min): ng.clip(input, min, None)
 clamp_max(input, max): ng.clip(input, None, max)
-[number 2 function]
-rsub(input, other, *, alpha=1): OPS["subtract"](other, _scaled(input, alpha))
+[own 2 inplace]
+sub(input, other, *, alpha=1): subtract == _difference(input, other, alpha)
+div(input, other, *, rounding_mode=None): divide == _div(input, other, rounding_mode)
+[own 2 function]
+rsub(input, other, *, alpha=1): _difference(other, input, alpha)
 [number 2]
-isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False): ng.isclose(
+isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False): _isclose(
     input, other, rtol, atol, equal_nan)
 [number 3 inplace]
 clamp(input, min=None, max=None): _clamp(input, min, max)
@@ -148,17 +206,20 @@ addcmul(input, tensor1, tensor2, *, value=1): input + _scaled(tensor1 * tensor2,
 addcdiv(input, tensor1, tensor2, *, value=1): input + _scaled(tensor1 / tensor2, value)
 [float 2 inplace]
 ldexp(input, other): input * ng.exp2(other)
-xlogy(input, other): ng.special.xlogy(input, other)
+xlogy(input, other): log_product(ng.special.xlogy, 0, input, other)
 igamma(input, other): ng.special.gammainc(input, other)
 igammac(input, other): ng.special.gammaincc(input, other)
-[same 1 inplace]
+[own 2 inplace]
 float_power(input, exponent): OPS["power"](_double(input), _double(exponent))
 logical_not(input): ng.logical_not(input)
 logical_and(input, other): ng.logical_and(input, other)
 logical_or(input, other): ng.logical_or(input, other)
 logical_xor(input, other): ng.logical_xor(input, other)
+[same 1 inplace]
+square(input): square == of_bools(OPS["square"], input, np.int64)
+sign(input): sign == of_bools(OPS["sign"], input)
 bitwise_not(input): ng.invert(input)
-conj_physical(input): ng.conjugate(input)
+conj_physical(input): of_bools(ng.conjugate, input)
 frac(input): input - ng.trunc(input)
 nan_to_num(input, nan=None, posinf=None, neginf=None): ng.nan_to_num(
     input, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)

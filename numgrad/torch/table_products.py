@@ -9,6 +9,7 @@ import numgrad as ng
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError
 from numgrad.torch.calls import table
+from numgrad.torch.table_reductions import whole
 
 
 def _ranks(name: str, *pairs: tuple[Any, int]) -> None:
@@ -28,6 +29,11 @@ def _product(name: str, a: Any, b: Any) -> Any:
             f"{name}: expected both tensors to have the same dtype, but got {a.dtype} and {b.dtype}"
         )
     return OPS["matmul"](a, b)
+
+
+def _outer(a: Any, b: Any) -> Any:
+    _ranks("outer", (a, 1), (b, 1))
+    return ng.outer(a, b)
 
 
 def _sum(x: Any, beta: Any, product: Any, alpha: Any) -> Any:
@@ -91,10 +97,11 @@ bmm(input, mat2): _matmul("bmm", input, mat2, (3, 3))
 mv(input, vec): _matmul("mv", input, vec, (2, 1))
 dot(input, tensor): _matmul("dot", input, tensor, (1, 1))
 vdot(input, other): _matmul("vdot", ng.conjugate(input), other, (1, 1))
-inner(input, other): ng.inner(input, other) if input.ndim and other.ndim else input * other
-outer(input, vec2): ng.outer(input, vec2)
-kron(input, other): ng.kron(input, other)
+outer(input, vec2): _outer(input, vec2)
 cross(input, other, dim=None): _cross(input, other, dim)
+[number 2]
+inner(input, other): ng.inner(input, other) if input.ndim and other.ndim else input * other
+kron(input, other): ng.kron(input, other)
 [same 2 function]
 tensordot(a, b, dims=2): _tensordot(a, b, dims)
 cdist(x1, x2, p=2.0, compute_mode=None): _cdist(x1, x2, p)
@@ -102,7 +109,7 @@ cdist(x1, x2, p=2.0, compute_mode=None): _cdist(x1, x2, p)
 einsum(equation, *operands): _einsum(equation, operands)
 chain_matmul(*matrices): ng.linalg.multi_dot(list(matrices))
 [same 1]
-trace(input): ng.trace(input)
+trace(input): ng.trace(whole(input))
 matrix_power(input, n): ng.linalg.matrix_power(input, n)
 matrix_exp(input): ng.linalg.expm(input)
 [same 3 inplace]
@@ -114,7 +121,7 @@ addbmm(input, batch1, batch2, *, beta=1, alpha=1): _sum(
     input, beta, ng.sum(_matmul("addbmm", batch1, batch2, (3, 3)), 0), alpha)
 baddbmm(input, batch1, batch2, *, beta=1, alpha=1): _sum(
     input, beta, _matmul("baddbmm", batch1, batch2, (3, 3)), alpha)
-addr(input, vec1, vec2, *, beta=1, alpha=1): _sum(input, beta, ng.outer(vec1, vec2), alpha)
+addr(input, vec1, vec2, *, beta=1, alpha=1): _sum(input, beta, _outer(vec1, vec2), alpha)
 aliases ger=outer
 """
 table("", globals(), TABLE)

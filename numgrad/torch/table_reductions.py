@@ -10,7 +10,7 @@ import numgrad as ng
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradIndexError, NumgradRuntimeError
 from numgrad.torch.calls import table
-from numgrad.torch.table_elementwise import floating
+from numgrad.torch.table_elementwise import floating, together
 
 
 def axes(dim: Any, x: Any) -> Any:
@@ -74,7 +74,7 @@ def _extreme(name: str, x: Any, dim: Any, keepdim: bool, other: Any) -> Any:
         else (ng.min, ng.argmin, OPS["minimum"])
     )
     if other is not None or hasattr(dim, "dtype"):
-        return pair(x, dim if other is None else other)
+        return pair(*together(x, dim if other is None else other))
     if dim is None:
         return whole_of(x)
     x, axis, bare = along(name, x, dim)
@@ -119,6 +119,8 @@ def median(name: str, x: Any, dim: Any, keepdim: bool) -> Any:
     rows, axis, bare = along(name, x, dim)
     numbers = rows.numpy(force=True)
     count = numbers.shape[axis]
+    if not count and flat and rows.dtype.kind == "f":
+        return ng.sum(rows) + np.nan
     if not count:
         raise NumgradIndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
     order = np.argsort(numbers, axis, kind="stable")  # NaN come last
@@ -145,6 +147,8 @@ def median(name: str, x: Any, dim: Any, keepdim: bool) -> Any:
 def _mode(x: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
     """The most frequent number, the smallest of several, and the last index of it."""
     x, axis, bare = along("mode", x, dim)
+    if not x.shape[axis]:
+        raise NumgradIndexError(f"mode(): Expected reduction dim {dim} to have non-zero size.")
     rows = np.moveaxis(x.numpy(force=True), axis, -1)
     index = np.empty(rows.shape[:-1], np.int64)
     for place in np.ndindex(index.shape):
@@ -223,7 +227,7 @@ def _unique(x: Any, sort: bool, inverse: bool, counts: bool, dim: Any, consecuti
 
 def _histc(x: Any, bins: int, low: float, high: float) -> Any:
     numbers = x.numpy(force=True)
-    if low == high == 0:
+    if low == high:
         low, high = (numbers.min(), numbers.max()) if numbers.size else (0, 0)
     if low == high:
         low, high = low - 1, high + 1
@@ -257,6 +261,7 @@ def _gradient(x: Any, spacing: Any, dim: Any, edge_order: int) -> Any:
             f"gradient: got {len(steps)} spacings for {len(dims)} dimensions, give one for each"
         )
     steps = [getattr(step, "_array", step) for step in steps]
+    x = floating(x)
     return tuple(
         ng.gradient(x, step, axis=d, edge_order=edge_order)
         for step, d in zip(steps, dims, strict=True)
@@ -293,6 +298,11 @@ def _any(function: Any, x: Any, dim: Any, keepdim: bool) -> Any:
 
 
 def _argument(function: Any, x: Any, dim: Any, keepdim: bool) -> Any:
+    if not x.size and (dim is None or not x.shape[one_axis("argmax", x, dim)]):
+        raise NumgradIndexError(
+            f"{function.__name__}(): Expected reduction dim to be specified, and to have elements, "
+            f"for an operand of shape {list(x.shape)}"
+        )
     if dim is None:
         out = function(ng.reshape(x, (-1,)), 0)
         return ng.reshape(out, (1,) * x.ndim) if keepdim else out
@@ -302,35 +312,42 @@ def _argument(function: Any, x: Any, dim: Any, keepdim: bool) -> Any:
 
 def _running(function: Any, x: Any, dim: int, dtype: Any) -> Any:
     rows, axis, bare = along(function.__name__, whole(x) if dtype is None else typed(x, dtype), dim)
-    out = function(rows, axis)
+    out = typed(function(rows, axis), dtype)  # numgrad has those of short integers in int64
     return ng.reshape(out, ()) if bare else out
 
 
-def _prod(x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    x = whole(x) if dtype is None else typed(x, dtype)
-    return ng.prod(x, axes(dim, x), keepdims=keepdim)
+def _total(function: Any, x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    given = whole(x) if dtype is None else typed(x, dtype)
+    return typed(function(given, axes(dim, x), keepdims=keepdim), dtype)
 
 
 def _trapezoid(function: Any, y: Any, x: Any, dx: Any, dim: int) -> Any:
-    return function(y, x, 1.0 if dx is None else dx, axis=dim)
+    if not y.ndim:
+        raise NumgradIndexError(f"trapezoid(): dimension {dim} of an operand without dimensions")
+    y, axis = floating(y), one_axis("trapezoid", y, dim)
+    if not y.shape[axis]:
+        return ng.sum(y, axis) if function is ng.trapezoid else y
+    return function(y, x, 1.0 if dx is None else dx, axis=axis)
 
 
 def _diff(x: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
-    parts = [part for part in (prepend, x, append) if part is not None]
-    return ng.diff(ng.cat(parts, axis=dim) if len(parts) > 1 else x, min(n, x.shape[dim]), axis=dim)
+    if not x.ndim:
+        raise NumgradRuntimeError("diff expects input to be at least one-dimensional")
+    parts, axis = [p for p in (prepend, x, append) if p is not None], one_axis("diff", x, dim)
+    x = ng.cat(parts, axis=axis) if len(parts) > 1 else x
+    return ng.diff(x, min(n, x.shape[axis]), axis=axis)
 
 
 TABLE = """
 [same 1]
-sum(input, dim=None, keepdim=False, *, dtype=None): sum == ng.sum(
-    whole(input) if dtype is None else typed(input, dtype), axes(dim, input), keepdims=keepdim)
+sum(input, dim=None, keepdim=False, *, dtype=None): sum == _total(
+    ng.sum, input, dim, keepdim, dtype)
 mean(input, dim=None, keepdim=False, *, dtype=None): mean == ng.mean(
     float_only("mean", typed(input, dtype)), axes(dim, input), keepdims=keepdim)
-nansum(input, dim=None, keepdim=False, *, dtype=None): ng.nansum(
-    whole(typed(input, dtype)), axes(dim, input), keepdims=keepdim)
+nansum(input, dim=None, keepdim=False, *, dtype=None): _total(ng.nansum, input, dim, keepdim, dtype)
 nanmean(input, dim=None, keepdim=False, *, dtype=None): ng.nanmean(
     float_only("nanmean", typed(input, dtype)), axes(dim, input), keepdims=keepdim)
-prod(input, dim=None, keepdim=False, *, dtype=None): _prod(input, dim, keepdim, dtype)
+prod(input, dim=None, keepdim=False, *, dtype=None): _total(ng.prod, input, dim, keepdim, dtype)
 amax(input, dim=(), keepdim=False): ng.max(input, axes(dim, input), keepdims=keepdim)
 amin(input, dim=(), keepdim=False): ng.min(input, axes(dim, input), keepdims=keepdim)
 all(input, dim=None, keepdim=False): _any(ng.all, input, dim, keepdim)
@@ -367,18 +384,21 @@ unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     input, sorted, return_inverse, return_counts, dim, False)
 unique_consecutive(input, return_inverse=False, return_counts=False, dim=None): _unique(
     input, True, return_inverse, return_counts, dim, True)
-bincount(input, weights=None, minlength=0): ng.bincount(input, weights, minlength)
+bincount(input, weights=None, minlength=0): typed(
+    ng.bincount(input, weights, minlength),
+    weights.dtype if weights is not None and weights.dtype == np.float32 else None)
 histc(input, bins=100, min=0, max=0): _histc(input, bins, min, max)
 diff(input, n=1, dim=-1, prepend=None, append=None): _diff(input, n, dim, prepend, append)
 [same 1 inplace]
 cumsum(input, dim, *, dtype=None): _running(ng.cumsum, input, dim, dtype)
 cumprod(input, dim, *, dtype=None): _running(ng.cumprod, input, dim, dtype)
 renorm(input, p, dim, maxnorm): ng.renorm(input, p, dim, maxnorm)
-[number 2]
+[same 1]
 max(input, dim=None, keepdim=False, *, other=None): max == _extreme(
     "max", input, dim, keepdim, other)
 min(input, dim=None, keepdim=False, *, other=None): min == _extreme(
     "min", input, dim, keepdim, other)
+[number 2]
 dist(input, other, p=2): ng.vector_norm(floating(input - other), ord=p)
 [float 1]
 cov(input, *, correction=1, fweights=None, aweights=None): _cov(

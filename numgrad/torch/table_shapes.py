@@ -16,7 +16,7 @@ from numgrad.core.op import OPS
 from numgrad.errors import NumgradIndexError, NumgradRuntimeError
 from numgrad.operations.region import Region
 from numgrad.torch.calls import table
-from numgrad.torch.table_reductions import along, one_axis
+from numgrad.torch.table_reductions import along, one_axis, typed
 
 
 def _expand(x: Any, shape: Any) -> Any:
@@ -112,6 +112,9 @@ def _split(x: Any, size: Any, dim: int) -> tuple:
 
 
 def _chunk(x: Any, chunks: int, dim: int) -> tuple:
+    if chunks < 1:
+        raise NumgradRuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    dim = one_axis("chunk", x, dim)
     if not x.shape[dim]:
         return tuple(ng.array_split(x, chunks, dim))
     return _split(x, max(-(-x.shape[dim] // chunks), 1), dim)
@@ -120,7 +123,30 @@ def _chunk(x: Any, chunks: int, dim: int) -> tuple:
 def _tensor_split(x: Any, parts: Any, dim: int) -> tuple:
     if hasattr(parts, "tolist"):
         parts = parts.tolist()
+    if not x.ndim or (isinstance(parts, int) and parts < 1):
+        raise NumgradRuntimeError(
+            f"tensor_split: {parts} sections of a tensor with {x.ndim} dimensions; it needs at "
+            "least one of each"
+        )
     return tuple(ng.array_split(x, parts if isinstance(parts, int) else list(parts), dim))
+
+
+def _even_split(name: str, x: Any, parts: Any, dim: int, least: int = 1) -> tuple:
+    at_least(name, x, least)
+    if isinstance(parts, int) and (parts < 1 or x.shape[dim] % parts):
+        raise NumgradRuntimeError(
+            f"{name}: {parts} sections do not divide the length {x.shape[dim]} of dimension {dim}"
+        )
+    return _tensor_split(x, parts, dim)
+
+
+def at_least(name: str, x: Any, rank: int) -> Any:
+    """Raise where a Tensor has too few dimensions."""
+    if x.ndim < rank:
+        raise NumgradRuntimeError(
+            f"{name}: the input must have at least {rank} dimensions, got {x.ndim}"
+        )
+    return x
 
 
 def _narrow(x: Any, dim: int, start: Any, length: int) -> Any:
@@ -166,7 +192,9 @@ def _scatter(x: Any, dim: int, index: Any, src: Any, reduce: Any, whole: bool = 
     rows, axis, bare = along("scatter", x, dim)
     index = ng.reshape(index, (1,)) if index.ndim == 0 else index
     if not isinstance(src, Base):
-        src = ng.full(index.shape, src, rows.dtype)
+        src = ng.full(index.shape, as_elements(rows, src), rows.dtype)
+    if not index.size:
+        return ng.copy(x)
     src = ng.reshape(src, (1,)) if src.ndim == 0 else src
     src = src[tuple(slice(n) for n in index.shape)]
     if reduce is None:
@@ -181,7 +209,9 @@ def _scatter(x: Any, dim: int, index: Any, src: Any, reduce: Any, whole: bool = 
 
 def _index_write(name: str, x: Any, dim: int, index: Any, value: Any, *more: Any) -> Any:
     rows, axis, index = _index(x, dim, index)
-    if name != "index_fill" and value.ndim == 0 < rows.ndim:
+    if name == "index_fill":
+        value = as_elements(x, value)
+    elif value.ndim == 0 < rows.ndim:
         value = ng.reshape(value, (1,) * rows.ndim)
     out = OPS[name](rows, index, value, axis, *more)
     return ng.reshape(out, x.shape) if x.ndim == 0 else out
@@ -213,7 +243,23 @@ def _masked_select(x: Any, mask: Any) -> Any:
     return x[mask]
 
 
+def as_elements(x: Any, value: Any) -> Any:
+    """A value in the dtype of where it is written; complex ones are not made real."""
+    kind = getattr(value, "dtype", np.asarray(value).dtype).kind
+    if kind == "c" and x.dtype.kind != "c":
+        raise NumgradRuntimeError(f"a complex value cannot be written into {x.dtype} numbers")
+    return typed(value, x.dtype) if isinstance(value, Base) else x.dtype.type(value)
+
+
 def _masked_write(name: str, x: Any, mask: Any, value: Any) -> Any:
+    if name == "masked_fill":
+        if value is not None and getattr(value, "ndim", 0):
+            raise NumgradRuntimeError(
+                f"masked_fill only supports a 0-dimensional value, got {value.ndim} dimension(s)"
+            )
+        value = as_elements(x, value)
+    elif value.dtype != x.dtype:
+        raise NumgradRuntimeError(f"{name}: dtypes differ: {x.dtype}, {value.dtype}")
     shape = np.broadcast_shapes(x.shape, mask.shape)
     x, mask = ng.broadcast_to(x, shape), ng.broadcast_to(mask, shape)
     return OPS[name](x, mask, value)
@@ -262,6 +308,10 @@ def _is_plain(x: Any) -> bool:
 
 
 def _adjoint(x: Any) -> Any:
+    if x.ndim == 1:
+        raise NumgradRuntimeError("adjoint is only supported on matrices or batches of matrices")
+    if not x.ndim:
+        return conjugated(x)
     return conjugated(ng.swapaxes(x, -1, -2))
 
 
@@ -314,6 +364,10 @@ def _nonzero_static(x: Any, size: int, fill: int) -> Any:
 
 def _combinations(x: Any, r: int, replaced: bool) -> Any:
     choose = combinations_with_replacement if replaced else combinations
+    if x.ndim != 1 or r < 0:
+        raise NumgradRuntimeError(f"combinations: needs 1 dimension, not {x.ndim}, and r >= 0")
+    if not r:
+        return ng.zeros((0,), x.dtype)
     rows = np.array(list(choose(range(x.shape[0]), r)), np.int64).reshape(-1, r)
     return ng.take(x, rows, 0)
 
@@ -384,6 +438,8 @@ def _nonzero(x: Any, as_tuple: bool) -> Any:
 
 
 def _roll(x: Any, shifts: Any, dims: Any) -> Any:
+    if shifts == ():
+        raise NumgradRuntimeError("roll: `shifts` required")
     if dims is None or dims == ():
         return ng.roll(x, shifts if isinstance(shifts, int) else shifts[0])
     return ng.roll(x, shifts, dims)
@@ -426,20 +482,21 @@ split(input, split_size_or_sections, dim=0): _split(input, split_size_or_section
 split_with_sizes(input, split_sizes, dim=0): _split(input, split_sizes, dim)
 chunk(input, chunks, dim=0): _chunk(input, chunks, dim)
 tensor_split(input, indices_or_sections, dim=0): _tensor_split(input, indices_or_sections, dim)
-hsplit(input, indices_or_sections): _tensor_split(
-    input, indices_or_sections, 1 if input.ndim > 1 else 0)
-vsplit(input, indices_or_sections): _tensor_split(input, indices_or_sections, 0)
-dsplit(input, indices_or_sections): _tensor_split(input, indices_or_sections, 2)
+hsplit(input, indices_or_sections): _even_split(
+    "hsplit", input, indices_or_sections, 1 if input.ndim > 1 else 0)
+vsplit(input, indices_or_sections): _even_split("vsplit", input, indices_or_sections, 0, 2)
+dsplit(input, indices_or_sections): _even_split("dsplit", input, indices_or_sections, 2, 3)
 unbind(input, dim=0): tuple(ng.unbind(input, dim))
 narrow(input, dim, start, length): _narrow(input, dim, start, length)
 select(input, dim, index): _select(input, dim, index)
-diagonal(input, offset=0, dim1=0, dim2=1): ng.diagonal(input, offset, dim1, dim2)
+diagonal(input, offset=0, dim1=0, dim2=1): ng.diagonal(
+    input, offset, one_axis("diagonal", input, dim1), one_axis("diagonal", input, dim2))
 diag(input, diagonal=0): ng.copy(ng.diag(input, diagonal))
 diag_embed(input, offset=0, dim1=-2, dim2=-1): ng.diag_embed(input, offset, dim1, dim2)
 diagflat(input, offset=0): ng.diagflat(input, offset)
-fliplr(input): ng.copy(ng.flip(input, 1))
-flipud(input): ng.copy(ng.flip(input, 0))
-rot90(input, k=1, dims=(0, 1)): ng.copy(ng.rot90(input, k, tuple(dims)))
+fliplr(input): ng.copy(ng.flip(at_least("fliplr", input, 2), 1))
+flipud(input): ng.copy(ng.flip(at_least("flipud", input, 1), 0))
+rot90(input, k=1, dims=(0, 1)): ng.copy(ng.rot90(at_least("rot90", input, 2), k, tuple(dims)))
 roll(input, shifts, dims=None): _roll(input, shifts, dims)
 gather(input, dim, index, *, sparse_grad=False): _gather(input, dim, index)
 index_select(input, dim, index): ng.take(input, ng.reshape(index, (-1,)), dim) if input.ndim else (
@@ -459,8 +516,6 @@ diagonal_scatter(input, src, offset=0, dim1=0, dim2=1): ng.diagonal_scatter(
 index_reduce(input, dim, index, source, reduce, *, include_self=True): _index_reduce(
     input, dim, index, source, reduce, include_self)
 clone(input, *, memory_format=None): input.clone()
-isin(input, test_elements, *, assume_unique=False, invert=False): ng.isin(
-    input, test_elements, assume_unique, invert)
 conj(input): conjugated(input)
 [same 1 method]
 unfold(input, dimension, size, step): _unfold(input, dimension, size, step)
@@ -474,8 +529,8 @@ unsqueeze(input, dim): ng.expand_dims(input, dim)
 transpose(input, dim0, dim1): _transpose(input, dim0, dim1)
 t(input): _t(input)
 [same 1 inplace]
-tril(input, diagonal=0): ng.tril(input, diagonal)
-triu(input, diagonal=0): ng.triu(input, diagonal)
+tril(input, diagonal=0): ng.tril(at_least("tril", input, 2), diagonal)
+triu(input, diagonal=0): ng.triu(at_least("triu", input, 2), diagonal)
 scatter(input, dim, index, src=None, *, value=None, reduce=None): _scatter(
     input, dim, index, value if src is None else src, reduce)
 scatter_add(input, dim, index, src): _scatter(input, dim, index, src, "add")
@@ -489,6 +544,9 @@ index_put(input, indices, values, accumulate=False): _index_put(input, indices, 
 masked_fill(input, mask, value): _masked_write("masked_fill", input, mask, value)
 masked_scatter(input, mask, source): _masked_write("masked_scatter", input, mask, source)
 put(input, index, source, accumulate=False): OPS["put"](input, index, source, accumulate)
+[number 2 function]
+isin(elements, test_elements, *, assume_unique=False, invert=False): ng.isin(
+    elements, test_elements, assume_unique, invert)
 [number 1 function]
 cat(tensors, dim=0): _cat(tensors, dim)
 stack(tensors, dim=0): ng.stack(list(tensors), axis=dim)
