@@ -63,9 +63,9 @@ _HOMES = {
     "numgrad.torch.creation": "arange as_tensor asarray broadcast_shapes empty empty_like "
     "empty_permuted empty_strided eye from_numpy full full_like linspace logspace ones ones_like "
     "range=range_ scalar_tensor tensor tril_indices triu_indices vander zeros zeros_like",
-    "numgrad.torch.random": "Generator bernoulli default_generator get_rng_state initial_seed "
-    "manual_seed multinomial normal poisson rand rand_like randint randint_like randn randn_like "
-    "randperm seed set_rng_state",
+    "numgrad.torch.random": "Generator bernoulli binomial default_generator get_rng_state "
+    "initial_seed manual_seed multinomial normal poisson rand rand_like randint randint_like randn "
+    "randn_like randperm seed set_rng_state",
     "numgrad.torch.printing": "set_printoptions",
     "numgrad.torch.signal": "bartlett_window blackman_window hamming_window hann_window "
     "kaiser_window",

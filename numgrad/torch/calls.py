@@ -4,25 +4,35 @@ Note [Rows of names]
 --------------------
 A row says what a name of PyTorch's is in terms of numgrad: ``name(parameters): expression``, with
 PyTorch's names of parameters, and an expression of Tensors of numgrad (``torch.Tensor``s never get
-there). A line in brackets before rows says for those below how which operands are promoted, by
-their positions (``number 2``: the first two; ``float 1:3``: the second and third):
+there). ``{acos=arccos cos}(input): ng.@(input)`` are a row for each name in braces, with ``@`` for
+the name or what stands behind its ``=``. An expression that begins with ``op == `` is that
+operation for operands of one floating dtype, and such calls are done by machine code. A row with
+``-> values indices`` before the colon has a named tuple of so many results.
+
+A line in brackets before rows says for those below how which operands are promoted, by their
+positions (``number 2``: the first two; ``float 1:3``: the second and third):
 
 ``number``
     to their common dtype, Note [Promotion by category] in ``dtypes``;
 ``float``
     the same, and integers to the default dtype;
+``whole``
+    the same, and booleans and short integers to int64, in which their sums are;
+``inexact``
+    the same, and integers raise;
 ``same``
     not at all: these are just what has to be Tensors;
 ``own``
     by the expression, which takes Tensors and numbers.
 
 and what else there is: ``inplace``, a form ``name_`` that writes into the first operand, with
-``restrides`` one that sees its memory otherwise;
-``function`` and ``method``, that it is only the one or the other; ``sizes=1``, that from the second
-parameter on integers may be written without parentheses. A row with ``-> values indices`` before
-the colon has a named tuple. In a section with ``direct`` stand names of rows and operations that
-are the same for operands of one floating dtype, ``acos=arccos``; such calls are done by machine
-code.
+``restrides`` one that sees its memory otherwise; ``function`` and ``method``, that it is only the
+one or the other; ``sizes=1``, that from the second parameter on integers may be written without
+parentheses; ``dtype``, that the parameter of this name is a dtype to which the first operand is
+converted before; ``axes``, that ``dim`` are axes: all if it is None or empty; ``axis``, that it is
+one, which the expression gets counted from the first. A Tensor without axes counts there as having
+one of one element, and the results have none again. ``copies narrow`` is the row ``narrow_copy``,
+whose results share no memory.
 """
 
 from __future__ import annotations
@@ -30,6 +40,7 @@ from __future__ import annotations
 import re
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -38,11 +49,18 @@ import numpy as np
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.codegen.cpython import hot_paths
 from numgrad.core.axis import AxisOp
+from numgrad.core.elementwise import Elementwise
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.errors import (
+    NumgradIndexError,
+    NumgradLinAlgError,
+    NumgradRuntimeError,
+    NumgradTypeError,
+    NumgradValueError,
+)
 from numgrad.tensors.inplace import as_before, inplace as write_operation
-from numgrad.tensors.recorder import CallRecorder, MachineEntry, takes
+from numgrad.tensors.recorder import CallRecorder, MachineEntry, late_method, takes
 from numgrad.torch import dtypes
 from numgrad.torch.arguments import (
     NUMBERS, RAISED, REFUSED, ArgumentError, check_dtype, translated,
@@ -52,137 +70,6 @@ from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap
 
 _SPELLINGS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
 """NumPy's names of arguments, which PyTorch takes too."""
-
-
-class TableRow:
-    """A name of PyTorch's: Note [Rows of names].
-
-    Attributes
-    ----------
-    space, name, function
-        The module, the name; what it is, a function of numgrad's Tensors.
-    body
-        The expression, as written.
-    kind, operands
-        How which parameters are promoted.
-    op
-        The operation that it is for operands of one floating dtype.
-    named
-        Class of the named tuple of several results.
-    refuses
-        Kinds of dtypes that it is not made for.
-    sizes
-        The first parameter that may be written as several integers.
-    flags
-        The others: ``inplace``, ``function``, ``method``.
-    """
-
-    entry: Any = None
-
-    def __init__(
-        self, space: str, name: str, function: Any, section: Section, op: Any = None,
-        fields: Sequence[str] = (), body: str = "",
-    ) -> None:  # fmt: skip
-        self.space, self.name, self.function, self.op = space, name, function, op
-        self.kind, self.sizes, self.flags = section.kind, section.sizes, section.flags
-        self.body = body
-        code = function.__code__
-        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        self.parameters = frozenset(names)
-        self.positions = {a: k for k, a in enumerate(names[: code.co_argcount])}
-        self.operands = names[section.first : section.last]
-        self.named = named_tuple(name, tuple(fields)) if fields else None
-        self.refuses = REFUSED.get(name, "")
-        self.__doc__ = function.__doc__
-
-    def base(self, args: Iterable[Any], params: dict[str, Any]) -> Any:
-        """The result as Tensors of numgrad."""
-        given = [unwrap(a) for a in args]
-        options = {self.spelled(name): unwrap(value) for name, value in params.items()}
-        if self.sizes is not None and len(given) > self.sizes:
-            first = given[self.sizes]
-            if not isinstance(first, tuple | list):
-                given[self.sizes :] = [tuple(given[self.sizes :])]
-        try:
-            if self.operands:
-                self.promote(given, options)
-            return self.function(*given, **options)
-        except RAISED as error:
-            said = translated(self, error, given, options)
-            if said is None:
-                raise
-            raise said from error
-
-    def spelled(self, name: str) -> str:
-        """The name of a parameter, which may be written as NumPy calls it."""
-        if name in self.parameters:
-            return name
-        other = _SPELLINGS.get(name, name)
-        return other if other in self.parameters else name
-
-    def promote(self, given: list[Any], options: dict[str, Any]) -> None:
-        """Give operands their common dtype."""
-        holders: list[tuple[Any, Any]] = []
-        for name in self.operands:
-            k = self.positions.get(name, len(given))
-            if k < len(given):
-                holders.append((given, k))
-            elif name in options:
-                holders.append((options, name))
-        values = [place[k] for place, k in holders]
-        refuses = self.refuses if options.get("dtype") is None else ""
-        self.check(values, refuses)
-        if self.kind in ("same", "own"):
-            return
-        flat = values if self.operands[0] != "tensors" else [*values[0], *values[1:]]
-        d = dtypes.common_dtype(flat)
-        if refuses:
-            check_dtype(self.name, d, refuses)
-        if self.kind == "float" and d.kind not in "fc":
-            d = dtypes.get_default_dtype().numpy
-        if flat and not any(isinstance(v, Base) for v in flat):  # as in add(2, 3)
-            values[0] = holders[0][0][holders[0][1]] = Base(np.asarray(values[0], d))
-        for (place, k), value in zip(holders, values, strict=True):
-            many = isinstance(value, tuple | list)
-            place[k] = [cast(v, d) for v in value] if many else cast(value, d)
-
-    def check(self, values: list[Any], refuses: str) -> None:
-        """Raise where the first operand is none, or of a dtype that the function is not made for."""
-        first = values[0] if values else None
-        if self.operands[0] == "tensors":
-            if isinstance(first, tuple | list) and all(isinstance(x, Base) for x in first):
-                return
-        elif isinstance(first, Base):
-            if refuses and self.kind in ("same", "own"):
-                check_dtype(self.name, first.dtype, refuses)
-            return
-        elif isinstance(first, NUMBERS) and len(values) > 1:
-            return
-        shown = type(first).__name__ if values else "nothing"
-        raise ArgumentError(
-            f"{self.name}(): argument '{self.operands[0]}' must be Tensor, not {shown}"
-        )
-
-
-def cast(value: Any, d: Any) -> Any:
-    """A Tensor in a dtype of NumPy's; numbers, which take on any dtype, as they are."""
-    if isinstance(value, Base):
-        return value if value.dtype == d else OPS["astype"](value, dtype=d)
-    if d.kind in "iu" and isinstance(value, int | np.integer):
-        return int(np.array(value).astype(d)) if not isinstance(value, bool) else int(value)
-    if d.kind == "b" and isinstance(value, int | float):
-        return bool(value)
-    return value
-
-
-def named_tuple(name: str, fields: tuple[str, ...]) -> Any:
-    """A class of named tuples, as ``torch.return_types`` has it."""
-    kind = namedtuple(name, fields)
-    kind.__module__ = "numgrad.torch.return_types"
-    return kind
-
-
-# ------------------------------------------------------------------------------ reading of tables
 
 
 class Section(NamedTuple):
@@ -203,9 +90,172 @@ class Section(NamedTuple):
         return cls(kind, int(first or 0), int(last), frozenset(flags), sizes[0] if sizes else None)
 
 
+class TableRow:
+    """A name of PyTorch's: Note [Rows of names].
+
+    Attributes
+    ----------
+    name, function
+        The name; what it is, a function of numgrad's Tensors.
+    body
+        The expression, as written.
+    kind, operands
+        How which parameters are promoted.
+    op
+        The operation that it is for operands of one floating dtype.
+    named
+        Class of the named tuple of several results.
+    sizes
+        The first parameter that may be written as several integers.
+    flags
+        The others of its section.
+    """
+
+    entry: Any = None
+
+    def __init__(
+        self, name: str, function: Any, section: Section, fields: str, body: str, op: Any
+    ) -> None:
+        self.name, self.function, self.body, self.op = name, function, body, op
+        self.kind, self.sizes, self.flags = section.kind, section.sizes, section.flags
+        function.__name__ = function.__qualname__ = name
+        code = function.__code__
+        self.parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        self.positional = self.parameters[: code.co_argcount]
+        self.operands = self.parameters[section.first : section.last]
+        defaults = function.__defaults__ or ()
+        self.defaults = dict(zip(self.positional[::-1], defaults[::-1], strict=False))
+        self.named = named_tuple(name, fields.split()) if fields else None
+
+    def base(self, args: Iterable[Any], params: dict[str, Any]) -> Any:
+        """The result as Tensors of numgrad."""
+        given = [unwrap(a) for a in args]
+        options = {self.spelled(name): unwrap(value) for name, value in params.items()}
+        if self.sizes is not None and len(given) > self.sizes:
+            first = given[self.sizes]
+            if not isinstance(first, tuple | list):
+                given[self.sizes :] = [tuple(given[self.sizes :])]
+        bare = False
+        if self.operands and len(given) <= len(self.positional):
+            named = dict(zip(self.positional, given, strict=False))
+            if named.keys().isdisjoint(options):
+                given, options = (), named | options
+                self.promote(options)
+                bare = self.count_axes(options)
+        try:
+            result = self.function(*given, **options)
+        except NumgradLinAlgError as error:
+            raise LinAlgError(str(error)) from error
+        except (NumgradValueError, NumgradTypeError) as error:  # operands that do not fit
+            raise NumgradRuntimeError(str(error)) from error
+        if bare:
+            return of_each(lambda x: OPS["reshape"](x, shape=()), result)
+        return of_each(OPS["copy"], result) if "copies" in self.flags else result
+
+    def spelled(self, name: str) -> str:
+        """The name of a parameter, which may be written as NumPy calls it."""
+        other = _SPELLINGS.get(name, name)
+        return other if name not in self.parameters and other in self.parameters else name
+
+    def promote(self, options: dict[str, Any]) -> None:
+        """Give operands their common dtype."""
+        values = [options[name] for name in self.operands if name in options]
+        first = values[0] if values else None
+        if not isinstance(first, Base | tuple | list) and not (
+            isinstance(first, _NUMBERS) and any(isinstance(v, Base) for v in values)
+        ):
+            shown = type(first).__name__ if values else "nothing"
+            raise NumgradTypeError(
+                f"{self.name}(): argument '{self.operands[0]}' must be a Tensor, got {shown}"
+            )
+        d = options.get("dtype") if "dtype" in self.flags else None
+        if d is None and self.kind != "same":
+            d = self.common_dtype(values)
+        for name in self.operands if d is not None else ():
+            if name in options:
+                value = options[name]
+                several = isinstance(value, tuple | list)
+                options[name] = [cast(v, d) for v in value] if several else cast(value, d)
+
+    def common_dtype(self, values: list[Any]) -> np.dtype[Any]:
+        """The dtype that operands get."""
+        flat = [v for each in values for v in (each if isinstance(each, tuple | list) else [each])]
+        d = dtypes.common_dtype(flat)
+        if d.kind in "fc" or self.kind == "number":
+            return d
+        if self.kind == "inexact":
+            raise NumgradRuntimeError(
+                f"{self.name}(): could not infer output dtype. Input dtype must be either a "
+                f"floating point or complex dtype. Got: {dtypes.OF[d]!r}; convert it with x.float()"
+            )
+        return np.dtype(np.int64) if self.kind == "whole" else dtypes.get_default_dtype().numpy
+
+    def count_axes(self, options: dict[str, Any]) -> bool:
+        """Count axes from the first; whether the operand has none, and got one."""
+        if self.flags.isdisjoint(("axis", "axes")):
+            return False
+        first = self.parameters[0]
+        x, bare = options[first], not options[first].ndim
+        for name in _AXES.intersection(self.parameters):
+            dim = options.get(name, self.defaults.get(name))
+            if isinstance(dim, int) and not isinstance(dim, bool):
+                options[name] = axis_of(self.name, x, dim)
+            elif isinstance(dim, tuple | list):
+                options[name] = tuple([axis_of(self.name, x, d) for d in dim])
+        if "axes" in self.flags:
+            if bare or options.get("dim") == ():
+                options["dim"] = None
+            return False
+        if bare:
+            options[first] = OPS["reshape"](x, shape=(1,))
+        return bare
+
+
+_AXES = frozenset(("dim", "dim0", "dim1", "dimension"))
+
+
+def axis_of(name: str, x: Any, dim: int) -> int:
+    """An axis counted from the first; an array without axes counts as having one."""
+    rank = max(x.ndim, 1)
+    if not -rank <= dim < rank:
+        raise NumgradIndexError(
+            f"{name}: Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], "
+            f"but got {dim})"
+        )
+    return dim % rank
+
+
+def of_each(function: Callable[[Any], Any], result: Any) -> Any:
+    """A function of the Tensor, or the Tensors, of a result."""
+    if isinstance(result, tuple | list):
+        return tuple([of_each(function, each) for each in result])
+    return function(result) if isinstance(result, Base) else result
+
+
+def cast(value: Any, d: Any) -> Any:
+    """A Tensor in a dtype of NumPy's; numbers, which take on any dtype, as they are."""
+    if isinstance(value, Base):
+        return value if value.dtype == d else OPS["astype"](value, dtype=d)
+    if d.kind in "iu" and isinstance(value, int | np.integer):
+        return int(np.array(value).astype(d)) if not isinstance(value, bool) else int(value)
+    if d.kind == "b" and isinstance(value, int | float):
+        return bool(value)
+    return value
+
+
+def named_tuple(name: str, fields: Sequence[str]) -> Any:
+    """A class of named tuples, as ``torch.return_types`` has it."""
+    kind = namedtuple(name, fields)
+    kind.__module__ = "numgrad.torch.return_types"
+    return kind
+
+
+# ------------------------------------------------------------------------------ reading of tables
+
+
 ROWS: dict[str, dict[str, TableRow]] = {}
 """Rows by module of PyTorch's (empty for its topmost) and name."""
-_ROW = re.compile(r"(\w+)\((.*?)\)(?:\s+-> ([\w ]+?))?: (.*)", re.DOTALL)
+_ROW = re.compile(r"({[^}]*}|\w+)\((.*?)\)(?:\s+-> ([\w ]+?))?: (.*)", re.DOTALL)
 
 
 def table(space: str, scope: dict[str, Any], text: str) -> dict[str, TableRow]:
@@ -216,40 +266,29 @@ def table(space: str, scope: dict[str, Any], text: str) -> dict[str, TableRow]:
         if line.startswith("["):
             section = Section.read(line.strip("[]"))
         elif line.startswith("aliases "):
-            for entry in line.split()[1:]:
-                name, _, other = entry.partition("=")
-                rows[name] = rows[other]
-        elif "direct" in section.flags:
-            for entry in line.split():
-                name, _, op = entry.partition("=")
-                operation = OPS[op or name]
-                signature = ", ".join(("input", "other", "third")[: len(operation.inputs)])
-                function = eval(f"lambda {signature}: op({signature})", {"op": operation})
-                rows[name] = _row(
-                    space,
-                    name,
-                    function,
-                    section,
-                    operation,
-                    (),
-                    f"ng.{operation.name}({signature})",
-                )
+            rows.update({name: rows[other] for name, other in pairs(line[8:])})
+        elif line.startswith("copies "):
+            for name in line.split()[1:]:
+                rows[f"{name}_copy"] = copied = copy(rows[name])
+                copied.name = f"{name}_copy"
+                copied.flags = rows[name].flags - {"method", "inplace", "restrides"} | {"copies"}
         else:
             match = _ROW.fullmatch(re.sub(r"\n\s+", " ", line))
             assert match is not None, line
-            name, signature, fields, body = match.groups()
-            op = None
-            if " == " in body and body.split(" == ")[0] in OPS:
-                first, body = body.split(" == ", 1)
-                op = OPS[first]
-            function = eval(f"lambda {signature}: ({body})", scope)
-            rows[name] = _row(space, name, function, section, op, (fields or "").split(), body)
+            names, signature, fields, pattern = match.groups()
+            for name, own in pairs(names.strip("{}")):
+                body = pattern.replace("@", own)
+                op, _, rest = body.partition(" == ")
+                body = rest if op in OPS else body
+                function = eval(f"lambda {signature.replace('@', own)}: ({body})", scope)
+                rows[name] = TableRow(name, function, section, fields or "", body, OPS.get(op))
     return rows
 
 
-def _row(space: str, name: str, function: Any, *rest: Any) -> TableRow:
-    function.__name__ = function.__qualname__ = name
-    return TableRow(space, name, function, *rest)
+def pairs(text: str) -> list[tuple[str, str]]:
+    """Names, and what stands behind their ``=``, or the names again."""
+    parts = [entry.partition("=") for entry in text.split()]
+    return [(name, own or name) for name, _, own in parts]
 
 
 # ---------------------------------------------------------------------------------------- results
@@ -257,8 +296,9 @@ def _row(space: str, name: str, function: Any, *rest: Any) -> TableRow:
 
 def finish(row: TableRow, result: Any) -> Any:
     """A result as users see it."""
-    if row.named is not None:
-        return row.named(*map(wrap, result))
+    named = row.named
+    if named is not None and isinstance(result, tuple) and len(result) == len(named._fields):
+        return named(*map(wrap, result))
     return wrap(result)
 
 
@@ -424,7 +464,7 @@ def inplace_of(row: TableRow) -> Callable[..., Any]:
     """The method that writes into its object."""
     names = row.name + "_"
 
-    def method(self: Tensor, *args: Any, **params: Any) -> Tensor:
+    def write(self: Tensor, *args: Any, **params: Any) -> Tensor:
         target = self._tensor
         if row.op is not None and not params:
             given = _plain((self, *args))
@@ -453,6 +493,12 @@ def inplace_of(row: TableRow) -> Callable[..., Any]:
         store(row, target, result)
         return self
 
+    make = None
+    if isinstance(row.op, Elementwise) and takes(row.op):
+        make = partial(
+            MachineEntry, row.op, recorder=RECORDER, operands_of=_operands_of, inplace=True
+        )
+    method = late_method(write, RECORDER, make)
     method.__name__ = method.__qualname__ = names
     return method
 

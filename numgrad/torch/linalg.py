@@ -9,9 +9,7 @@ import numpy as np
 import numgrad as ng
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradLinAlgError, NumgradRuntimeError
-from numgrad.torch.arguments import LinAlgError as LinAlgError
-from numgrad.torch.calls import named_tuple, publish, table
-from numgrad.torch.table_reductions import axes, typed  # noqa: F401 (in the table)
+from numgrad.torch.calls import LinAlgError as LinAlgError, named_tuple, publish, table
 
 __all__ = ["LinAlgError"]
 
@@ -172,8 +170,7 @@ def _cholesky_solve(b: Any, x: Any, upper: bool) -> Any:
     return _triangular(_adjoint(lower), _triangular(lower, b, False), True)
 
 
-def _norm(x: Any, order: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    x = typed(x, dtype)
+def _norm(x: Any, order: Any, dim: Any, keepdim: bool) -> Any:
     if dim is None and order is None:
         out = ng.vector_norm(x, ord=2)
         return ng.reshape(out, (1,) * x.ndim) if keepdim else out
@@ -275,11 +272,6 @@ cond(input, p=None): ng.linalg.cond(input, p)
 tensorinv(input, ind=2): ng.linalg.tensorinv(input, ind)
 tensorsolve(input, other, dims=None): _tensorsolve(input, other, dims)
 householder_product(input, tau): ng.linalg.householder_product(input, tau)
-vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None): ng.linalg.vector_norm(
-    typed(x, dtype), ord=ord, axis=axes(dim, x), keepdims=keepdim)
-matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None): ng.norm(
-    typed(A, dtype), ord, tuple(dim), keepdim)
-norm(A, ord=None, dim=None, keepdim=False, *, dtype=None): _norm(A, ord, dim, keepdim, dtype)
 matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None): _matrix_rank(
     A, atol, rtol, hermitian, tol)
 pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None): _pinv(
@@ -291,6 +283,13 @@ lu_factor(A, *, pivot=True) -> LU pivots: _lu_factor(A)
 lu_factor_ex(A, *, pivot=True, check_errors=False) -> LU pivots info: (
     *_lu_factor(A), ng.zeros(A.shape[:-2], np.int32))
 lu_solve(LU, pivots, B, *, left=True, adjoint=False): _lu_solve(LU, pivots, B, left, adjoint)
+[same 1 dtype axes]
+vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None): ng.linalg.vector_norm(
+    x, ord=ord, axis=dim, keepdims=keepdim)
+[same 1 dtype]
+matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None): ng.norm(
+    A, ord, tuple(dim), keepdim)
+norm(A, ord=None, dim=None, keepdim=False, *, dtype=None): _norm(A, ord, dim, keepdim)
 [same 2]
 vecdot(x, y, *, dim=-1): ng.linalg.vecdot(*ng.broadcast_arrays(x, y), axis=dim)
 cross(input, other, *, dim=-1): ng.cross(*ng.broadcast_arrays(input, other), axis=dim)

@@ -21,7 +21,16 @@ from numgrad.errors import (
 )
 from numgrad.torch import creation, dtypes, indexing
 from numgrad.torch.dtypes import OF, Size, as_numpy
-from numgrad.torch.wrapping import Parameter, Tensor, known, same, unwrap, user_function, wrapped
+from numgrad.torch.wrapping import (
+    Parameter,
+    Tensor,
+    known,
+    refuse_transformed,
+    same,
+    unwrap,
+    user_function,
+    wrapped,
+)
 
 _MEMBERS: dict[str, Any] = {}
 
@@ -156,6 +165,7 @@ class TensorMembers:
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         """Set whether operations on it are recorded."""
+        refuse_transformed("Tensor.requires_grad_()")
         self._tensor.requires_grad_(requires_grad)
         return known(self)  # pyright: ignore
 
@@ -207,6 +217,7 @@ class TensorMembers:
 
     def retain_grad(self) -> None:
         """Keep the gradient of a result, as leaves do."""
+        refuse_transformed("Tensor.retain_grad()")
         self._tensor.retain_grad()
 
     def register_hook(self, hook: Callable[..., Any]) -> Any:
@@ -426,6 +437,8 @@ class TensorMembers:
         if isinstance(value, Base):
             target = self._tensor
             target.copy_(ng.broadcast_to(_cast(value, target.dtype), target.shape))
+        elif type(value) is float and self._tensor.dtype.kind == "f":
+            self._tensor.fill_(value)
         else:
             self._tensor.fill_(np.asarray(value).astype(self._tensor.dtype)[()])
         return self
@@ -544,9 +557,9 @@ class TensorMembers:
 
 
 def _axis(x: Any, dim: int) -> int:
-    from numgrad.torch.table_reductions import one_axis
+    from numgrad.torch.calls import axis_of
 
-    return one_axis("size", x._tensor, dim)
+    return axis_of("size", x._tensor, dim)
 
 
 def _standard(x: Any) -> tuple[int, ...]:
@@ -646,7 +659,7 @@ def _new_of(name: str) -> Callable[..., Any]:
     make = getattr(creation, name)
 
     def method(self: Any, *args: Any, dtype: Any = None, **options: Any) -> Any:
-        return make(*args, dtype=dtype or self.dtype, **options)
+        return creation.by_example(make(*args, dtype=dtype or self.dtype, **options), self)
 
     method.__name__ = method.__qualname__ = f"new_{name}"
     method.__doc__ = f"``torch.{name}`` in the dtype of this one, unless one is given."

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.batching.batch import Batched
+from numgrad.core.interpreter import state
 from numgrad.torch import dtypes
 from numgrad.torch.dtypes import OF, get_default_dtype
 
@@ -103,8 +105,11 @@ def array_size(array: np.ndarray) -> int:
 
 def shown(x: Any) -> str:
     """The text of a Tensor."""
-    from numgrad.torch.wrapping import Parameter
+    from numgrad.torch.wrapping import Parameter, wrapped
 
+    if isinstance(x._tensor, Batched):
+        level = state.interpreters.index(x._tensor.level) + 1
+        return f"BatchedTensor(lvl={level}, bdim=0, value={shown(wrapped(x._tensor.value))})"
     array = x._tensor.numpy(force=True)
     prefix = "tensor("
     usual = {get_default_dtype().numpy, np.dtype(np.int64), np.dtype(bool)}

@@ -155,40 +155,31 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
 
 
 TABLE = """
-[float 1 inplace direct]
-exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh sigmoid erf erfc erfinv
- digamma lgamma=gammaln reciprocal acos=arccos asin=arcsin atan=arctan acosh=arccosh
- asinh=arcsinh atanh=arctanh deg2rad rad2deg
-[same 1 inplace direct]
-neg=negative abs=absolute floor ceil trunc relu
-[same 1 direct]
-isnan isinf isfinite signbit
-[number 2 inplace direct]
-mul=multiply
-[number 2 direct]
-maximum minimum fmax fmin
-[number 2 inplace direct]
-eq=equal ne=not_equal lt=less le=less_equal gt=greater ge=greater_equal bitwise_and bitwise_or
- bitwise_xor
-[float 2 inplace direct]
-atan2=arctan2 hypot copysign
-[float 2 direct]
-logaddexp2
+[float 1 inplace]
+{exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh sigmoid erf erfc erfinv digamma
+ lgamma=gammaln reciprocal acos=arccos asin=arcsin atan=arctan acosh=arccosh asinh=arcsinh
+ atanh=arctanh deg2rad rad2deg}(input): @ == OPS["@"](input)
+[same 1 inplace]
+{neg=negative abs=absolute floor ceil trunc square relu sign}(input): @ == OPS["@"](input)
+[same 1]
+{isnan isinf isfinite signbit}(input): @ == OPS["@"](input)
+[number 2]
+{maximum minimum fmax fmin}(input, other): @ == OPS["@"](input, other)
+[number 2 inplace]
+{mul=multiply eq=equal ne=not_equal lt=less le=less_equal gt=greater ge=greater_equal bitwise_and
+ bitwise_or bitwise_xor}(input, other): @ == OPS["@"](input, other)
+[float 2 inplace]
+{atan2=arctan2 hypot copysign}(input, other): @ == OPS["@"](input, other)
 [float 2]
-logaddexp(input, other): logaddexp == _log_of_sum(input, other)
+{logaddexp logaddexp2}(input, other): @ == OPS["@"](input, other)
 [number 2 inplace]
 add(input, other, *, alpha=1): add == OPS["add"](input, _scaled(other, alpha))
 pow(input, exponent): power == _pow(input, exponent)
 floor_divide(input, other): _quotient("floor_divide", input, other)
-fmod(input, other): fmod == _quotient("fmod", input, other)
-remainder(input, other): remainder == _quotient("remainder", input, other)
-gcd(input, other): ng.gcd(input, other)
-lcm(input, other): ng.lcm(input, other)
-bitwise_left_shift(input, other): ng.left_shift(input, other)
-bitwise_right_shift(input, other): ng.right_shift(input, other)
-nextafter(input, other): ng.nextafter(input, other)
-heaviside(input, values): OPS["astype"](ng.heaviside(input, values), dtype=common_dtype(
-    (input, values)))
+{fmod remainder}(input, other): @ == _quotient("@", input, other)
+{gcd lcm nextafter bitwise_left_shift=left_shift bitwise_right_shift=right_shift}(input, other): (
+    ng.@(input, other))
+heaviside(input, values): ng.heaviside(input, values)
 clamp_min(input, min): ng.clip(input, min, None)
 clamp_max(input, max): ng.clip(input, None, max)
 [own 2 inplace]
@@ -206,20 +197,11 @@ addcmul(input, tensor1, tensor2, *, value=1): input + _scaled(tensor1 * tensor2,
 addcdiv(input, tensor1, tensor2, *, value=1): input + _scaled(tensor1 / tensor2, value)
 [float 2 inplace]
 ldexp(input, other): input * ng.exp2(other)
-xlogy(input, other): log_product(ng.special.xlogy, 0, input, other)
-igamma(input, other): ng.special.gammainc(input, other)
-igammac(input, other): ng.special.gammaincc(input, other)
-[own 2 inplace]
-float_power(input, exponent): OPS["power"](_double(input), _double(exponent))
-logical_not(input): ng.logical_not(input)
-logical_and(input, other): ng.logical_and(input, other)
-logical_or(input, other): ng.logical_or(input, other)
-logical_xor(input, other): ng.logical_xor(input, other)
+{xlogy igamma=gammainc igammac=gammaincc}(input, other): ng.special.@(input, other)
 [same 1 inplace]
-square(input): square == of_bools(OPS["square"], input, np.int64)
-sign(input): sign == of_bools(OPS["sign"], input)
-bitwise_not(input): ng.invert(input)
-conj_physical(input): of_bools(ng.conjugate, input)
+float_power(input, exponent): OPS["power"](_double(input), _double(exponent))
+{logical_and logical_or logical_xor}(input, other): ng.@(input, other)
+{logical_not bitwise_not=invert conj_physical=conjugate}(input): ng.@(input)
 frac(input): input - ng.trunc(input)
 nan_to_num(input, nan=None, posinf=None, neginf=None): ng.nan_to_num(
     input, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)
@@ -239,8 +221,7 @@ polygamma(n, input): ng.polygamma(n, input)
 positive(input): ng.positive(input) if kind_of(input) == "b" else input
 resolve_conj(input): input if input._array.flags.writeable else ng.copy(input)
 resolve_neg(input): input
-isneginf(input): input == -np.inf
-isposinf(input): input == np.inf
+{isneginf=-np.inf isposinf=np.inf}(input): input == @
 isreal(input): ng.imag(input) == 0 if kind_of(input) == "c" else input == input
 frexp(input) -> mantissa exponent: ng.frexp(input)
 [same 2 function]

@@ -23,6 +23,7 @@ FILES = [
     "test_nn.py",
     "test_torch.py",
     "functorch/test_eager_transforms.py",
+    "functorch/test_vmap.py",
     "distributions/test_distributions.py",
     "distributions/test_constraints.py",
     "distributions/test_transforms.py",
@@ -141,6 +142,8 @@ REASONS = {
         tensor_dead_weak_ref unflatten vonmises_sample warn_always_caught_cpu*
     """,
     "private names": """
+        fallback_binary* fallback_does_not_warn_by_default fallback_unary_cpu* fallback_warning
+        fallback_zero_dim random_unary_out_of_place_use_generator_*
         ParameterDict_replication ParameterList_replication add_relu add_relu_broadcasting
         always_called_forward_hooks assert_async autograd_function_disables_fwd_grad_cpu*
         bytes_to_scalar_cpu* check check_tensor_all_cpu* check_tensor_internal_cpu*
@@ -178,51 +181,31 @@ REASONS = {
         errors_parametrized_tensor_parametrization_swap_*
         errors_unparametrized_tensor_parametrization_swap_*
         gradient_spacing_list_length_error_cpu* huber_loss_invalid_delta
-        incompatible_out_dims_error_msg_cpu* leaky_relu_inplace_with_neg_slope_cpu*
-        make_dual_forbid_integral_dtype multihead_attn_fast_path_invalid_shape
-        multihead_attn_invalid_shape new_empty_materializes_tensor_cpu*
-        nonempty_primals_and_tangents_cpu* parsing_double parsing_int64 parsing_intlist
-        pixel_shuffle_unshuffle primals_tangents_length_mismatch_cpu*
-        projections_errors_on_gru_and_rnn register_buffer_raises_error_if_attr_exists
-        should_have_two_returns_cpu* softshrink_negative_cpu* tensor_shape_empty_cpu*
-        to_complex_cpu*
+        leaky_relu_inplace_with_neg_slope_cpu* make_dual_forbid_integral_dtype
+        multihead_attn_fast_path_invalid_shape multihead_attn_invalid_shape parsing_double
+        parsing_int64 parsing_intlist pixel_shuffle_unshuffle projections_errors_on_gru_and_rnn
+        register_buffer_raises_error_if_attr_exists softshrink_negative_cpu*
+        tensor_shape_empty_cpu* to_complex_cpu*
     """,
     "details of messages, classes of errors and metadata": """
         TestDistributions.normal assignment attribute_deletion backward_create_graph_warns
-        bernoulli copy_broadcast corrcoef_cpu_int32 cosine_similarity
-        gaussian_nll_loss_scalar_var grad gradient_all_cpu_complex64
-        gradient_type_promotion_cpu* grid_sample_nan_inf_cpu_float32
-        in_dims_multiple_inputs_cpu* in_dims_single_input_cpu* info_object_cpu*
-        interpolate_undefined_behavior_casting kwarg_only_tensors_cpu* logcumsumexp_cpu*
-        min_max_median_backprops_to_all_values_cpu* mode module_apply_inplace_op
-        module_super_init mse_loss_size_warning nested_level new_spectral_norm_dim_swap_*
-        new_zeros_materializes_tensor_cpu* no_grad_outside_vjp_only_cpu* normal_shape
-        out_variant pad_sequence_with_non_iterable_sequences poisson_forward_ad
-        python_thread_in_middle scatter_zero_size_index_cpu*
-        set_multithreading_enabled_as_context_manager_and_function simple_view_cpu*
-        skip_init_cpu* spectral_norm_dim type_casts vmap_functionalize_jvp_cpu*
+        bernoulli copy_broadcast corrcoef_cpu_int32 cosine_similarity gaussian_nll_loss_scalar_var
+        grad gradient_all_cpu_complex64 gradient_type_promotion_cpu*
+        grid_sample_nan_inf_cpu_float32 in_dims_multiple_inputs_cpu* in_dims_single_input_cpu*
+        interpolate_undefined_behavior_casting logcumsumexp_cpu*
+        min_max_median_backprops_to_all_values_cpu* mode module_apply_inplace_op module_super_init
+        mse_loss_size_warning nested_level new_spectral_norm_dim_swap_*
+        no_grad_outside_vjp_only_cpu* normal_shape out_variant
+        pad_sequence_with_non_iterable_sequences poisson_forward_ad python_thread_in_middle
+        scatter_zero_size_index_cpu* set_multithreading_enabled_as_context_manager_and_function
+        simple_view_cpu* skip_init_cpu* spectral_norm_dim type_casts
     """,
-    "what torch.func restricts is allowed, or said by another error": """
-        autograd_function_no_setup_context_transform_hessian_cpu
-        autograd_function_no_setup_context_transform_jacrev_cpu
-        autograd_functional_jacfwd_inside_transform_cpu*
-        autograd_functional_jacrev_inside_transform_cpu*
-        autograd_functional_jvp_inside_transform_cpu*
-        autograd_functional_vjp_inside_transform_cpu* aux_pytree_cpu* aux_pytree_jacfwd_cpu*
-        aux_pytree_jacrev_cpu* complex_error_cpu* empty_output_jacfwd_cpu*
-        empty_output_jacrev_cpu*
-        function_returns_input_inner_requires_grad_False_save_for_jvp_save_tensors_input_mark_dirty_False_cpu
-        function_returns_input_inner_requires_grad_False_save_for_jvp_save_tensors_output_mark_dirty_False_cpu
-        function_returns_input_inner_requires_grad_False_save_for_vjp_save_tensors_input_mark_dirty_False_cpu
-        function_returns_input_inner_requires_grad_False_save_for_vjp_save_tensors_output_mark_dirty_False_cpu
-        function_returns_input_inner_requires_grad_True_save_for_jvp_save_tensors_input_mark_dirty_False_cpu
-        function_returns_input_inner_requires_grad_True_save_for_jvp_save_tensors_output_mark_dirty_False_cpu
-        function_returns_input_inner_requires_grad_True_save_for_vjp_save_tensors_input_mark_dirty_False_cpu
-        function_returns_input_inner_requires_grad_True_save_for_vjp_save_tensors_output_mark_dirty_False_cpu
-        grad_aux_pytree_cpu* inplace_on_captures_cpu* requires_grad_inside_transform_cpu*
-        retain_grad_inside_transform_cpu* strict_mode_cpu*
-        transforms_dont_support_saved_tensor_hooks_transform_* vjp_aux_pytree_cpu*
-        vjp_doesnt_support_saved_tensor_hooks_cpu*
+    "what torch.func restricts is allowed": """
+        function_returns_input_inner_requires_grad_*_save_tensors_input_mark_dirty_False_cpu
+        function_returns_input_inner_requires_grad_*_save_tensors_output_mark_dirty_False_cpu
+        data_attribute grad_unsupported_interaction inplace_fallback_nary_different_levels
+        inplace_on_captures_cpu* jacfwd_with_random_cpu* not_enough_in_dims_err_msg
+        unsupported_op_err_msg unsupported_random_cpu*
     """,
     "memory is that of an ndarray: there are no storages": """
         advanced_packing_unpacking from_buffer from_file has_storage
@@ -233,17 +216,6 @@ REASONS = {
         storage_from_tensor_dealloc storage_from_tensor_dealloc_resurrected
         storage_from_tensor_dealloc_zombie storage_resurrected_weak_ref storage_weakref_dealloc
         tensor_set
-    """,
-    "nested arguments of transforms follow ng.grad": """
-        aux_tensor_cpu* empty_argnums_jacfwd_cpu* empty_argnums_jacrev_cpu*
-        float_argnums_jacfwd_cpu* float_argnums_jacrev_cpu* grad_aux_tensor_cpu*
-        inputs_are_tuples_of_tensors_cpu* invalid_argnums_cpu* negative_argnums_jacfwd_cpu*
-        negative_argnums_jacrev_cpu* out_of_bounds_argnums_jacfwd_cpu*
-        out_of_bounds_argnums_jacrev_cpu* outputs_can_any_pytree_cpu*
-        outputs_can_any_pytree_jacfwd_cpu* outputs_can_any_pytree_jacrev_cpu*
-        pytree_inputs_error_cases_cpu* repeated_argnums_jacfwd_cpu* repeated_argnums_jacrev_cpu*
-        stack_module_state_error stack_module_state_mismatch_error vjp_aux_tensor_cpu*
-        vjp_outputs_can_any_pytree_cpu* vjp_pytree_error_cpu* vjp_pytree_input_cpu*
     """,
     "details of views that custom functions write to are not told apart": """
         autograd_inplace_view_of_view autograd_inplace_views_creation_meta
@@ -260,20 +232,13 @@ REASONS = {
     "torch.quasirandom: scipy.stats.qmc has such sequences": """
         sobolengine_*
     """,
-    "a lazy layer is the plain one from its first call or state on, and has no members before": """
-        invalid_functions lazy_batchnorm?d lazy_batchnorm?d_pickle lazy_batchnorm?d_state
-        lazy_conv?d_pickle lazy_conv?d_state lazy_conv_transpose?d_kwargs
-        lazy_conv_transpose?d_pickle lazy_conv_transpose?d_state lazy_forward_hook
-        lazy_instancenorm?d lazy_instancenorm?d_pickle lazy_instancenorm?d_state
-        lazy_linear_pickle lazy_pre_forward_hook linear_state weight_norm
-    """,
     "a view by expand is read-only": """
         anomaly_detect_nan broadcast_fn_* with_math_views
     """,
     "operations have names of numgrad, and print so": """
         autograd_print_tensor custom_function_local_inplace grad_fn_name_cpu*
-        inplace_on_view_backward once_differentiable once_differentiable_autograd_vjp_cpu* print
-        structseq_repr tensor_print_* transformer_args_check transformer_layer_args_check
+        inplace_on_view_backward once_differentiable print structseq_repr tensor_print_*
+        transformer_args_check transformer_layer_args_check
     """,
     "results are contiguous: there are no memory formats": """
         Dropout?d_cpu* clone_not_memory_dense_cpu* memory_format_* pixel_shuffle_nhwc_cpu*
@@ -372,6 +337,9 @@ REASONS = {
     """,
     "options of groups are float32 numbers, and schedules have no private state": """
         constant_initial_params_cyclelr constant_initial_params_onecyclelr
+    """,
+    "vmap gives what a function returns, also if that is an argument": """
+        inplace_fallback_unary
     """,
     "classes of the face pickle in their own way": """
         pickle_function

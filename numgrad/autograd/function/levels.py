@@ -24,6 +24,7 @@ from numgrad.autograd.variable import Tensor, constant
 from numgrad.core.abstract import zeros
 from numgrad.core.interpreter import ThreadSettings, bind, interpreter, state
 from numgrad.core.op import OPS
+from numgrad.core.tree import leaves, map_leaves
 from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradTypeError
 
 
@@ -154,15 +155,14 @@ def _set_tangent(
 def _for_batch(
     level: BatchingInterpreter, function: Batchable, args: tuple, keywords: dict[str, Any]
 ) -> tuple[Any, function_call.FunctionCtx | None]:
-    batched = tuple([level.owns(a) for a in args])
-    physical = tuple([a.value if own else a for a, own in zip(args, batched, strict=True)])
-    if not any(batched):
+    if not any(map(level.owns, leaves(args))):
         with _below():
             return call_function(function, args, keywords)
     rule = function.vmap_rule()
     if rule is not None:
-        return _by_rule(level, function, rule, physical, batched), None
+        return _by_rule(level, function, rule, args, keywords), None
     mapped = _OfBatches(function, level, args)
+    physical = tuple([a.value if level.owns(a) else a for a in args])
     with _below():
         outputs, _ = call_function(mapped, physical, keywords)
     if isinstance(outputs, tuple):
@@ -175,30 +175,38 @@ def _by_rule(
     function: function_call.Definition,
     rule: Callable[..., Any],
     args: tuple,
-    batched: tuple[bool, ...],
+    keywords: dict[str, Any],
 ) -> Any:
     """Outputs for all examples by the user's rule."""
-    in_dims = tuple([0 if own else None for own in batched])
+    if any(map(level.owns, leaves(keywords))):
+        raise NumgradNotImplementedError(
+            f"{function.__name__}.vmap: an argument by name differs by example, and in_dims are "
+            "those of arguments by position; pass it so"
+        )
+    in_dims = map_leaves(lambda a: 0 if level.owns(a) else None, args)
+    args = map_leaves(lambda a: a.value if level.owns(a) else a, args)
     with _below():
-        returned = rule(VmapInfo(level.size, level.randomness), in_dims, *args)
+        returned = rule(VmapInfo(level.size, level.randomness), in_dims, *args, **keywords)
         if not (isinstance(returned, tuple) and len(returned) == 2):
-            raise NumgradTypeError(
+            raise NumgradRuntimeError(
                 f"{function.__name__}.vmap: returned {type(returned).__name__}; return a pair: the "
                 "output (or a tuple of them), and the batch axis of each, or None"
             )
         outputs, axes = returned
-        if not isinstance(outputs, tuple):
-            return _moved(level, outputs, axes)
-        axes = axes if isinstance(axes, tuple) else (axes,) * len(outputs)
-        if len(axes) != len(outputs):
+        single = not isinstance(outputs, tuple)
+        if not (single or isinstance(axes, tuple)):
+            axes = (axes,) * len(outputs)
+        if isinstance(axes, tuple | list) if single else len(axes) != len(outputs):
             raise NumgradRuntimeError(
-                f"{function.__name__}.vmap: returned {len(outputs)} outputs and {len(axes)} batch "
-                "axes; return one for each, None for an output without"
+                f"{function.__name__}.vmap: returned {1 if single else len(outputs)} outputs and "
+                f"{axes} as their batch axes; return one for each, None for an output without"
             )
+        if single:
+            return _moved(level, outputs, axes)
         return tuple([_moved(level, y, axis) for y, axis in zip(outputs, axes, strict=True)])
 
 
-def _moved(level: BatchingInterpreter, output: Any, axis: int | None) -> Any:
+def _moved(level: BatchingInterpreter, output: Any, axis: Any) -> Any:
     """An output of a rule with its batch axis in front, as one example."""
     if axis is None:
         return output

@@ -6,7 +6,7 @@ from typing import Any
 
 from numgrad.autograd import function as base
 from numgrad.autograd.function.function_call import FunctionCtx as BaseCtx
-from numgrad.torch.wrapping import unwrap, wrap
+from numgrad.torch.wrapping import refuse_transformed, unwrap, wrap
 
 once_differentiable = base.once_differentiable
 
@@ -62,6 +62,8 @@ class Function(base.Function):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Call the Function."""
+        if not cls._defines("setup_context"):
+            refuse_transformed(f"autograd.Function {cls.__name__} without setup_context")
         given = tuple(map(unwrap, args))
         result = super().apply(*given, **unwrap(kwargs))
         ours = {id(b): a for a, b in zip(args, given, strict=True) if a is not b}
@@ -99,8 +101,8 @@ class Function(base.Function):
         if rule is None:
             return None
 
-        def batched(info: Any, in_dims: Any, *args: Any) -> Any:
-            return unwrap(rule(info, in_dims, *wrap(args)))
+        def batched(info: Any, in_dims: Any, *args: Any, **keywords: Any) -> Any:
+            return unwrap(rule(info, in_dims, *wrap(args), **wrap(keywords)))
 
         return batched
 
