@@ -43,9 +43,8 @@ _REFUSED = {
 }  # fmt: skip
 REFUSED: Final = {name: kinds for kinds, names in _REFUSED.items() for name in names.split()}
 """Kinds of dtypes that a function of PyTorch's is not made for: b, i (and u), f, c."""
-_AXES = frozenset(
-    "dim dim0 dim1 dim2 dims start_dim end_dim dimension chunks diagonal offset k n".split()
-)
+_AXES = ("dim", "dim0", "dim1", "dim2", "dims", "start_dim", "end_dim", "dimension", "chunks",
+         "diagonal", "offset", "k", "n")  # fmt: skip
 """Parameters that take integers, or several."""
 
 

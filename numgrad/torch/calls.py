@@ -54,7 +54,6 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import (
     NumgradIndexError,
-    NumgradLinAlgError,
     NumgradRuntimeError,
     NumgradTypeError,
     NumgradValueError,
@@ -63,7 +62,12 @@ from numgrad.tensors.inplace import as_before, inplace as write_operation
 from numgrad.tensors.recorder import CallRecorder, MachineEntry, late_method, takes
 from numgrad.torch import dtypes
 from numgrad.torch.arguments import (
-    NUMBERS, RAISED, REFUSED, ArgumentError, check_dtype, translated,
+    NUMBERS,
+    RAISED,
+    REFUSED,
+    ArgumentError,
+    check_dtype,
+    translated,
 )  # fmt: skip
 from numgrad.torch.missing import refuse
 from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap
@@ -105,6 +109,8 @@ class TableRow:
         The operation that it is for operands of one floating dtype.
     named
         Class of the named tuple of several results.
+    refuses
+        Kinds of dtypes that it is not made for.
     sizes
         The first parameter that may be written as several integers.
     flags
@@ -126,6 +132,7 @@ class TableRow:
         defaults = function.__defaults__ or ()
         self.defaults = dict(zip(self.positional[::-1], defaults[::-1], strict=False))
         self.named = named_tuple(name, fields.split()) if fields else None
+        self.refuses = REFUSED.get(name, "")
 
     def base(self, args: Iterable[Any], params: dict[str, Any]) -> Any:
         """The result as Tensors of numgrad."""
@@ -136,20 +143,24 @@ class TableRow:
             if not isinstance(first, tuple | list):
                 given[self.sizes :] = [tuple(given[self.sizes :])]
         bare = False
-        if self.operands and len(given) <= len(self.positional):
-            named = dict(zip(self.positional, given, strict=False))
-            if named.keys().isdisjoint(options):
-                given, options = (), named | options
-                self.promote(options)
-                bare = self.count_axes(options)
         try:
+            if self.operands and len(given) <= len(self.positional):
+                named = dict(zip(self.positional, given, strict=False))
+                if named.keys().isdisjoint(options):
+                    given, options = [], named | options
+                    self.promote(options)
+                    bare = self.count_axes(options)
             result = self.function(*given, **options)
-        except NumgradLinAlgError as error:
-            raise LinAlgError(str(error)) from error
-        except (NumgradValueError, NumgradTypeError) as error:  # operands that do not fit
-            raise NumgradRuntimeError(str(error)) from error
-        if bare:
-            return of_each(lambda x: OPS["reshape"](x, shape=()), result)
+            if bare:
+                result = of_each(lambda x: OPS["reshape"](x, shape=()), result)
+        except RAISED as error:
+            said = translated(self, error, given, options)
+            if said is None:
+                raise
+            raise said from error
+        d = options.get("dtype") if "dtype" in self.flags else None
+        if d is not None:  # numgrad has sums of short integers in int64
+            result = cast(result, d)
         return of_each(OPS["copy"], result) if "copies" in self.flags else result
 
     def spelled(self, name: str) -> str:
@@ -160,28 +171,40 @@ class TableRow:
     def promote(self, options: dict[str, Any]) -> None:
         """Give operands their common dtype."""
         values = [options[name] for name in self.operands if name in options]
-        first = values[0] if values else None
-        if not isinstance(first, Base | tuple | list) and not (
-            isinstance(first, _NUMBERS) and any(isinstance(v, Base) for v in values)
-        ):
-            shown = type(first).__name__ if values else "nothing"
-            raise NumgradTypeError(
-                f"{self.name}(): argument '{self.operands[0]}' must be a Tensor, got {shown}"
-            )
+        self.check(values)
         d = options.get("dtype") if "dtype" in self.flags else None
-        if d is None and self.kind != "same":
+        if d is None and self.kind not in ("same", "own"):
             d = self.common_dtype(values)
+            if not any(isinstance(v, Base | list | tuple) for v in values):
+                options[self.operands[0]] = Base(np.asarray(values[0], d))  # as in add(2, 3)
+        elif d is None and self.refuses:
+            check_dtype(self.name, values[0].dtype, self.refuses)
         for name in self.operands if d is not None else ():
             if name in options:
                 value = options[name]
                 several = isinstance(value, tuple | list)
                 options[name] = [cast(v, d) for v in value] if several else cast(value, d)
 
-    def common_dtype(self, values: list[Any]) -> np.dtype[Any]:
+    def check(self, values: list[Any]) -> None:
+        """Raise where the first operand is none."""
+        first = values[0] if values else None
+        if self.operands[0] == "tensors":
+            if isinstance(first, tuple | list) and all(isinstance(x, Base) for x in first):
+                return
+        elif isinstance(first, Base) or (isinstance(first, NUMBERS) and len(values) > 1):
+            return
+        shown = type(first).__name__ if values else "nothing"
+        raise ArgumentError(
+            f"{self.name}(): argument '{self.operands[0]}' must be Tensor, not {shown}"
+        )
+
+    def common_dtype(self, values: list[Any]) -> Any:
         """The dtype that operands get."""
         flat = [v for each in values for v in (each if isinstance(each, tuple | list) else [each])]
         d = dtypes.common_dtype(flat)
-        if d.kind in "fc" or self.kind == "number":
+        if self.refuses:
+            check_dtype(self.name, d, self.refuses)
+        if d is None or d.kind in "fc" or self.kind == "number":
             return d
         if self.kind == "inexact":
             raise NumgradRuntimeError(

@@ -117,9 +117,9 @@ def _log_of_sum(a: Any, b: Any) -> Any:
 
 def log_product(function: Any, least: float, x: Any, y: Any) -> Any:
     """``x`` times a logarithm, whose derivative by ``x`` is 0, too, where it is 0 for all ``y``."""
-    x, y = together(x, y)
-    nothing = OPS["logical_and"](OPS["equal"](x, 0), OPS["less_equal"](y, least))
-    return function(x, ng.where(nothing, getattr(x, "dtype", np.dtype(float)).type(1), y))
+    d = common_dtype((x, y))
+    x, y = (v if isinstance(v, Base) else Base(np.asarray(v, d)) for v in (x, y))
+    return function(x, ng.where((x == 0) & (y <= least), d.type(1), y))
 
 
 def _isclose(a: Any, b: Any, *more: Any) -> Any:
@@ -160,7 +160,7 @@ TABLE = """
  lgamma=gammaln reciprocal acos=arccos asin=arcsin atan=arctan acosh=arccosh asinh=arcsinh
  atanh=arctanh deg2rad rad2deg}(input): @ == OPS["@"](input)
 [same 1 inplace]
-{neg=negative abs=absolute floor ceil trunc square relu sign}(input): @ == OPS["@"](input)
+{neg=negative abs=absolute floor ceil trunc relu}(input): @ == OPS["@"](input)
 [same 1]
 {isnan isinf isfinite signbit}(input): @ == OPS["@"](input)
 [number 2]
@@ -171,7 +171,8 @@ TABLE = """
 [float 2 inplace]
 {atan2=arctan2 hypot copysign}(input, other): @ == OPS["@"](input, other)
 [float 2]
-{logaddexp logaddexp2}(input, other): @ == OPS["@"](input, other)
+logaddexp(input, other): logaddexp == _log_of_sum(input, other)
+logaddexp2(input, other): logaddexp2 == OPS["logaddexp2"](input, other)
 [number 2 inplace]
 add(input, other, *, alpha=1): add == OPS["add"](input, _scaled(other, alpha))
 pow(input, exponent): power == _pow(input, exponent)
@@ -179,7 +180,8 @@ floor_divide(input, other): _quotient("floor_divide", input, other)
 {fmod remainder}(input, other): @ == _quotient("@", input, other)
 {gcd lcm nextafter bitwise_left_shift=left_shift bitwise_right_shift=right_shift}(input, other): (
     ng.@(input, other))
-heaviside(input, values): ng.heaviside(input, values)
+heaviside(input, values): OPS["astype"](ng.heaviside(input, values), dtype=common_dtype(
+    (input, values)))
 clamp_min(input, min): ng.clip(input, min, None)
 clamp_max(input, max): ng.clip(input, None, max)
 [own 2 inplace]
@@ -197,11 +199,16 @@ addcmul(input, tensor1, tensor2, *, value=1): input + _scaled(tensor1 * tensor2,
 addcdiv(input, tensor1, tensor2, *, value=1): input + _scaled(tensor1 / tensor2, value)
 [float 2 inplace]
 ldexp(input, other): input * ng.exp2(other)
-{xlogy igamma=gammainc igammac=gammaincc}(input, other): ng.special.@(input, other)
-[same 1 inplace]
+xlogy(input, other): log_product(ng.special.xlogy, 0, input, other)
+{igamma=gammainc igammac=gammaincc}(input, other): ng.special.@(input, other)
+[own 2 inplace]
 float_power(input, exponent): OPS["power"](_double(input), _double(exponent))
 {logical_and logical_or logical_xor}(input, other): ng.@(input, other)
-{logical_not bitwise_not=invert conj_physical=conjugate}(input): ng.@(input)
+[same 1 inplace]
+{logical_not bitwise_not=invert}(input): ng.@(input)
+square(input): square == of_bools(OPS["square"], input, np.int64)
+sign(input): sign == of_bools(OPS["sign"], input)
+conj_physical(input): of_bools(ng.conjugate, input)
 frac(input): input - ng.trunc(input)
 nan_to_num(input, nan=None, posinf=None, neginf=None): ng.nan_to_num(
     input, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)

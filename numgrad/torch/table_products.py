@@ -9,7 +9,6 @@ import numgrad as ng
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError
 from numgrad.torch.calls import table
-from numgrad.torch.table_reductions import whole
 
 
 def _ranks(name: str, *pairs: tuple[Any, int]) -> None:
@@ -102,6 +101,8 @@ cross(input, other, dim=None): _cross(input, other, dim)
 [number 2]
 inner(input, other): ng.inner(input, other) if input.ndim and other.ndim else input * other
 kron(input, other): ng.kron(input, other)
+[whole 1]
+trace(input): ng.trace(input)
 [same 2 function]
 tensordot(a, b, dims=2): _tensordot(a, b, dims)
 cdist(x1, x2, p=2.0, compute_mode=None): _cdist(x1, x2, p)
@@ -109,7 +110,6 @@ cdist(x1, x2, p=2.0, compute_mode=None): _cdist(x1, x2, p)
 einsum(equation, *operands): _einsum(equation, operands)
 chain_matmul(*matrices): ng.linalg.multi_dot(list(matrices))
 [same 1]
-trace(input): ng.trace(whole(input))
 matrix_power(input, n): ng.linalg.matrix_power(input, n)
 matrix_exp(input): ng.linalg.expm(input)
 [same 3 inplace]

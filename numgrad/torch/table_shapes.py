@@ -16,7 +16,7 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError
 from numgrad.operations.region import Region
-from numgrad.torch.calls import axis_of, table
+from numgrad.torch.calls import axis_of, cast, table
 
 
 def _expand(x: Any, shape: Any) -> Any:
@@ -96,7 +96,6 @@ def _split(x: Any, size: Any, dim: int) -> tuple:
 def _chunk(x: Any, chunks: int, dim: int) -> tuple:
     if chunks < 1:
         raise NumgradRuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    dim = one_axis("chunk", x, dim)
     if not x.shape[dim]:
         return tuple(ng.array_split(x, chunks, dim))
     return _split(x, max(-(-x.shape[dim] // chunks), 1), dim)
@@ -113,7 +112,7 @@ def _tensor_split(x: Any, parts: Any, dim: int) -> tuple:
     return tuple(ng.array_split(x, parts if isinstance(parts, int) else list(parts), dim))
 
 
-def _even_split(name: str, x: Any, parts: Any, dim: int, least: int = 1) -> tuple:
+def _even_split(name: str, x: Any, parts: Any, dim: int, least: int) -> tuple:
     at_least(name, x, least)
     if isinstance(parts, int) and (parts < 1 or x.shape[dim] % parts):
         raise NumgradRuntimeError(
@@ -161,7 +160,10 @@ def _gather(x: Any, dim: int, index: Any) -> Any:
 
 def _scatter(x: Any, axis: int, index: Any, src: Any, reduce: Any, whole: bool = True) -> Any:
     index = _row(index)
+    src = as_elements(x, src)
     src = _row(src) if isinstance(src, Base) else ng.full(index.shape, src, x.dtype)
+    if not index.size:
+        return ng.copy(x)
     src = src[tuple(slice(n) for n in index.shape)]
     if reduce is None:
         return OPS["scatter"](x, index, src, axis=axis)
@@ -172,7 +174,9 @@ def _scatter(x: Any, axis: int, index: Any, src: Any, reduce: Any, whole: bool =
 
 
 def _index_write(name: str, x: Any, axis: int, index: Any, value: Any, *more: Any) -> Any:
-    if name != "index_fill" and value.ndim == 0:
+    if name == "index_fill":
+        value = as_elements(x, value)
+    elif value.ndim == 0:
         value = ng.reshape(value, (1,) * x.ndim)
     return OPS[name](x, _row(index), value, axis, *more)
 
@@ -205,7 +209,7 @@ def as_elements(x: Any, value: Any) -> Any:
     kind = getattr(value, "dtype", np.asarray(value).dtype).kind
     if kind == "c" and x.dtype.kind != "c":
         raise NumgradRuntimeError(f"a complex value cannot be written into {x.dtype} numbers")
-    return typed(value, x.dtype) if isinstance(value, Base) else x.dtype.type(value)
+    return cast(value, x.dtype) if isinstance(value, Base) else x.dtype.type(value)
 
 
 def _masked_write(name: str, x: Any, mask: Any, value: Any) -> Any:
@@ -382,6 +386,8 @@ def _pairs(x: Any) -> Any:
 
 
 def _roll(x: Any, shifts: Any, dims: Any) -> Any:
+    if shifts == ():
+        raise NumgradRuntimeError("roll: `shifts` required")
     if not dims and dims != 0:
         return ng.roll(x, shifts if isinstance(shifts, int) else shifts[0])
     return ng.roll(x, shifts, dims)
@@ -419,18 +425,20 @@ flatten(input, start_dim=0, end_dim=-1): _flatten(input, start_dim, end_dim)
 ravel(input): ng.reshape(input, (-1,))
 adjoint(input): _adjoint(input)
 movedim(input, source, destination): ng.moveaxis(input, source, destination)
-hsplit(input, indices_or_sections): _tensor_split(
-    input, indices_or_sections, 1 if input.ndim > 1 else 0)
-{vsplit=0 dsplit=2}(input, indices_or_sections): _tensor_split(input, indices_or_sections, @)
+hsplit(input, indices_or_sections): _even_split(
+    "hsplit", input, indices_or_sections, 1 if input.ndim > 1 else 0, 1)
+vsplit(input, indices_or_sections): _even_split("vsplit", input, indices_or_sections, 0, 2)
+dsplit(input, indices_or_sections): _even_split("dsplit", input, indices_or_sections, 2, 3)
 unbind(input, dim=0): tuple(ng.unbind(input, dim))
 select(input, dim, index): _select(input, dim, index)
 diagonal(input, offset=0, dim1=0, dim2=1): ng.diagonal(
-    input, offset, one_axis("diagonal", input, dim1), one_axis("diagonal", input, dim2))
+    input, offset, axis_of("diagonal", input, dim1), axis_of("diagonal", input, dim2))
 diag(input, diagonal=0): ng.copy(ng.diag(input, diagonal))
 diag_embed(input, offset=0, dim1=-2, dim2=-1): ng.diag_embed(input, offset, dim1, dim2)
 diagflat(input, offset=0): ng.diagflat(input, offset)
-{fliplr flipud}(input): ng.copy(ng.@(input))
-rot90(input, k=1, dims=(0, 1)): ng.copy(ng.rot90(input, k, tuple(dims)))
+fliplr(input): ng.copy(ng.fliplr(at_least("fliplr", input, 2)))
+flipud(input): ng.copy(ng.flipud(at_least("flipud", input, 1)))
+rot90(input, k=1, dims=(0, 1)): ng.copy(ng.rot90(at_least("rot90", input, 2), k, tuple(dims)))
 roll(input, shifts, dims=None): _roll(input, shifts, dims)
 gather(input, dim, index, *, sparse_grad=False): _gather(input, dim, index)
 masked_select(input, mask): _masked_select(input, mask)
@@ -470,7 +478,7 @@ t(input): _t(input)
 squeeze(input, dim=None): _squeeze(input, dim)
 transpose(input, dim0, dim1): ng.swapaxes(input, dim0, dim1)
 [same 1 inplace]
-{tril triu}(input, diagonal=0): ng.@(input, diagonal)
+{tril triu}(input, diagonal=0): ng.@(at_least("@", input, 2), diagonal)
 index_put(input, indices, values, accumulate=False): _index_put(input, indices, values, accumulate)
 masked_fill(input, mask, value): _masked_write("masked_fill", input, mask, value)
 masked_scatter(input, mask, source): _masked_write("masked_scatter", input, mask, source)
@@ -485,6 +493,9 @@ index_add(input, dim, index, source, *, alpha=1): _index_write(
     "index_add", input, dim, index, source, alpha)
 index_copy(input, dim, index, source): _index_write("index_copy", input, dim, index, source)
 index_fill(input, dim, index, value): _index_write("index_fill", input, dim, index, value)
+[number 2 function]
+isin(elements, test_elements, *, assume_unique=False, invert=False): ng.isin(
+    elements, test_elements, assume_unique, invert)
 [number 1 function]
 cat(tensors, dim=0): _cat(tensors, dim)
 stack(tensors, dim=0): ng.stack(list(tensors), axis=dim)
