@@ -10,7 +10,8 @@ operation for operands of one floating dtype, and such calls are done by machine
 ``-> values indices`` before the colon has a named tuple of so many results.
 
 A line in brackets before rows says for those below how which operands are promoted, by their
-positions (``number 2``: the first two; ``float 1:3``: the second and third):
+positions (``number 2``: the first two; ``float 1:3``: the second and third; ``first 0,2``: the
+first and third):
 
 ``number``
     to their common dtype, Note [Promotion by category] in ``dtypes``;
@@ -20,6 +21,10 @@ positions (``number 2``: the first two; ``float 1:3``: the second and third):
     the same, and booleans and short integers to int64, in which their sums are;
 ``inexact``
     the same, and integers raise;
+``first``
+    to the dtype of the first one;
+``equal``
+    not at all, and Tensors of several dtypes raise;
 ``same``
     not at all: these are just what has to be Tensors;
 ``own``
@@ -27,7 +32,8 @@ positions (``number 2``: the first two; ``float 1:3``: the second and third):
 
 and what else there is: ``inplace``, a form ``name_`` that writes into the first operand, with
 ``restrides`` one that sees its memory otherwise; ``function`` and ``method``, that it is only the
-one or the other; ``sizes=1``, that from the second parameter on integers may be written without
+one or the other; ``refuses=c``, kinds of dtypes (as NumPy has them) that PyTorch refuses and the
+expression would not; ``sizes=1``, that from the second parameter on integers may be written without
 parentheses; ``dtype``, that the parameter of this name is a dtype to which the first operand is
 converted before; ``axes``, that ``dim`` are axes: all if it is None or empty; ``axis``, that it is
 one, which the expression gets counted from the first. A Tensor without axes counts there as having
@@ -80,18 +86,20 @@ class Section(NamedTuple):
     """The line in brackets: Note [Rows of names]."""
 
     kind: str
-    first: int
-    last: int
+    operands: tuple[int, ...]
     flags: frozenset[str]
     sizes: int | None
+    refused: str
 
     @classmethod
     def read(cls, text: str) -> Section:
         """Read it."""
         kind, span, *flags = text.split()
         first, _, last = span.rpartition(":")
-        sizes = [int(flag.partition("=")[2]) for flag in flags if flag.startswith("sizes=")]
-        return cls(kind, int(first or 0), int(last), frozenset(flags), sizes[0] if sizes else None)
+        places = map(int, span.split(",")) if "," in span else range(int(first or 0), int(last))
+        options = dict(flag.split("=") for flag in flags if "=" in flag)
+        sizes = int(options["sizes"]) if "sizes" in options else None
+        return cls(kind, tuple(places), frozenset(flags), sizes, options.get("refuses", ""))
 
 
 class TableRow:
@@ -113,6 +121,8 @@ class TableRow:
         Kinds of dtypes that it is not made for.
     sizes
         The first parameter that may be written as several integers.
+    refused
+        Kinds of dtypes that operands may not have.
     flags
         The others of its section.
     """
@@ -124,11 +134,12 @@ class TableRow:
     ) -> None:
         self.name, self.function, self.body, self.op = name, function, body, op
         self.kind, self.sizes, self.flags = section.kind, section.sizes, section.flags
+        self.refused = section.refused
         function.__name__ = function.__qualname__ = name
         code = function.__code__
         self.parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         self.positional = self.parameters[: code.co_argcount]
-        self.operands = self.parameters[section.first : section.last]
+        self.operands = tuple([self.parameters[k] for k in section.operands])
         defaults = function.__defaults__ or ()
         self.defaults = dict(zip(self.positional[::-1], defaults[::-1], strict=False))
         self.named = named_tuple(name, fields.split()) if fields else None
@@ -173,7 +184,7 @@ class TableRow:
         values = [options[name] for name in self.operands if name in options]
         self.check(values)
         d = options.get("dtype") if "dtype" in self.flags else None
-        if d is None and self.kind not in ("same", "own"):
+        if d is None and (self.kind != "same" or self.refused):
             d = self.common_dtype(values)
             if not any(isinstance(v, Base | list | tuple) for v in values):
                 options[self.operands[0]] = Base(np.asarray(values[0], d))  # as in add(2, 3)
@@ -185,22 +196,20 @@ class TableRow:
                 several = isinstance(value, tuple | list)
                 options[name] = [cast(v, d) for v in value] if several else cast(value, d)
 
-    def check(self, values: list[Any]) -> None:
-        """Raise where the first operand is none."""
-        first = values[0] if values else None
-        if self.operands[0] == "tensors":
-            if isinstance(first, tuple | list) and all(isinstance(x, Base) for x in first):
-                return
-        elif isinstance(first, Base) or (isinstance(first, NUMBERS) and len(values) > 1):
-            return
-        shown = type(first).__name__ if values else "nothing"
-        raise ArgumentError(
-            f"{self.name}(): argument '{self.operands[0]}' must be Tensor, not {shown}"
-        )
-
-    def common_dtype(self, values: list[Any]) -> Any:
-        """The dtype that operands get."""
+    def common_dtype(self, values: list[Any]) -> np.dtype[Any] | None:
+        """The dtype that operands get; None if they are as they should be."""
         flat = [v for each in values for v in (each if isinstance(each, tuple | list) else [each])]
+        given = {v.dtype: None for v in flat if isinstance(v, Base)}
+        for own in given:
+            if own.kind in self.refused:
+                raise NumgradRuntimeError(
+                    f"{self.name}: not implemented for {dtypes.OF[own]!r}; convert the operand "
+                    "with x.to(dtype), or of complex numbers take x.real or x.abs()"
+                )
+        if self.kind == "equal":
+            check_equal(self.name, given)
+        if self.kind in ("same", "equal", "first"):
+            return next(iter(given)) if self.kind == "first" else None
         d = dtypes.common_dtype(flat)
         if self.refuses:
             check_dtype(self.name, d, self.refuses)
@@ -246,6 +255,16 @@ def axis_of(name: str, x: Any, dim: int) -> int:
             f"but got {dim})"
         )
     return dim % rank
+
+
+def check_equal(name: str, given: Iterable[Any]) -> None:
+    """Raise for several dtypes."""
+    shown = " and ".join(sorted({repr(dtypes.OF[d]) for d in given}))
+    if " " in shown:
+        raise NumgradRuntimeError(
+            f"{name}: expected Tensors to have the same dtype, but got {shown}; convert them with "
+            "x.to(dtype)"
+        )
 
 
 def of_each(function: Callable[[Any], Any], result: Any) -> Any:
@@ -417,8 +436,8 @@ def in_python(row: TableRow) -> Callable[..., Any]:
             if kind is not Tensor and hasattr(kind, "__torch_function__"):
                 return overridden(row, kind, args, params)
         if isinstance(row.op, AxisOp) and len(args) == 1 and not params and out is None:
-            given = _plain(args)
-            if given is not None and given[0].size and given[0].dtype.kind not in row.refuses:
+            given = _plain(row, args)
+            if given is not None and given[0].size:
                 # the plan of all elements, which machine code learns
                 return wrap(row.op(*given))
         result = row.base(args, params)
@@ -490,18 +509,10 @@ def inplace_of(row: TableRow) -> Callable[..., Any]:
     def write(self: Tensor, *args: Any, **params: Any) -> Tensor:
         target = self._tensor
         if row.op is not None and not params:
-            given = _plain((self, *args))
-            if (
-                given is not None
-                and len(given) == len(row.op.inputs)
-                and target.dtype.kind not in row.refuses
-            ):
-                try:
-                    write_operation(row.op, names, target, given[1:], {})
-                except (NumgradTypeError, NumgradValueError):
-                    pass  # which the general way refuses with PyTorch's class of errors
-                else:
-                    return self
+            given = _plain(row, (self, *args))
+            if given is not None and len(given) == len(row.op.inputs):
+                write_operation(row.op, names, target, given[1:], {})
+                return self
         before = self
         if "restrides" not in row.flags and state.grad_enabled and target.requires_grad:
             before = wrap(as_before(target))  # what is saved of it is what it was
@@ -519,7 +530,11 @@ def inplace_of(row: TableRow) -> Callable[..., Any]:
     make = None
     if isinstance(row.op, Elementwise) and takes(row.op):
         make = partial(
-            MachineEntry, row.op, recorder=RECORDER, operands_of=_operands_of, inplace=True
+            MachineEntry,
+            row.op,
+            recorder=RECORDER,
+            operands_of=partial(_operands_of, row),
+            inplace=True,
         )
     method = late_method(write, RECORDER, make)
     method.__name__ = method.__qualname__ = names
@@ -550,7 +565,7 @@ def _listed(function: Any, method: Callable[..., Any]) -> Callable[..., Any]:
 # ------------------------------------------------------------------------------------ machine code
 
 
-def _plain(args: tuple) -> tuple | None:
+def _plain(row: TableRow, args: tuple) -> tuple | None:
     """Operands as Tensors of numgrad, if all are of one floating dtype, or numbers of its kind."""
     d, given = None, []
     for a in args:
@@ -558,7 +573,7 @@ def _plain(args: tuple) -> tuple | None:
         if kind is Tensor or kind is Parameter:
             a = a._tensor
             own = a.dtype
-            if own.kind not in "fc" or (d is not None and own != d):
+            if own.kind not in "fc" or own.kind in row.refused or (d is not None and own != d):
                 return None
             d = own
         elif kind is not float and kind is not int:
@@ -567,8 +582,8 @@ def _plain(args: tuple) -> tuple | None:
     return tuple(given)
 
 
-def _operands_of(args: tuple, out: Any) -> tuple | None:
-    return _plain(args) if type(out) is Tensor else None
+def _operands_of(row: TableRow, args: tuple, out: Any) -> tuple | None:
+    return _plain(row, args) if type(out) is Tensor else None
 
 
 def _enter(row: TableRow, function: Any, methods: list[Callable[..., Any]]) -> None:
@@ -577,7 +592,7 @@ def _enter(row: TableRow, function: Any, methods: list[Callable[..., Any]]) -> N
         return
     if not isinstance(row.entry, MachineEntry):
         python = type(function).__call__
-        row.entry = MachineEntry(row.op, python, RECORDER, _operands_of)
+        row.entry = MachineEntry(row.op, python, RECORDER, partial(_operands_of, row))
         type(function).__call__ = staticmethod(row.entry.call)  # pyright: ignore
     call = row.entry.call
     for method in methods:

@@ -538,13 +538,19 @@ class TensorMembers:
         self, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
     ) -> bool:
         """Whether all numbers are close to those of another."""
-        return bool(self.isclose(other, rtol, atol, equal_nan).all())  # pyright: ignore
+        from numgrad.torch.calls import FUNCTIONS
+
+        return bool(FUNCTIONS["isclose"](self, other, rtol, atol, equal_nan).all())
 
     def polygamma(self, n: int) -> Any:
         """The polygamma function of an order."""
         from numgrad.torch.calls import FUNCTIONS
 
         return FUNCTIONS["polygamma"](n, self)
+
+    def polygamma_(self, n: int) -> Any:
+        """The polygamma function of an order, in place."""
+        return self.copy_(self.polygamma(n))
 
     def __getattr__(self, name: str) -> Any:
         if name[:2] == "__":

@@ -134,6 +134,24 @@ def _clamp(x: Any, low: Any, high: Any) -> Any:
     return ng.clip(x, low, high)
 
 
+def _isclose(a: Any, b: Any, rtol: float, atol: float, equal_nan: bool) -> Any:
+    for name, bound in (("rtol", rtol), ("atol", atol)):
+        if bound < 0:
+            raise NumgradRuntimeError(
+                f"isclose: {name} must be greater than or equal to zero, but got {bound}"
+            )
+    return a == b if kind_of(a) == "b" else ng.isclose(a, b, rtol, atol, equal_nan)
+
+
+def _addcdiv(x: Any, a: Any, b: Any, value: Any) -> Any:
+    if kind_of(a) in "biu" and kind_of(b) in "biu":
+        raise NumgradRuntimeError(
+            "addcdiv: Integer division with addcdiv is no longer supported; convert the operands "
+            "with x.float(), or write x + value * torch.div(a, b, rounding_mode='trunc')"
+        )
+    return x + _scaled(a / b, value)
+
+
 def _sgn(x: Any) -> Any:
     if kind_of(x) != "c":
         return of_bools(ng.sign, x)
@@ -163,11 +181,15 @@ TABLE = """
 {neg=negative abs=absolute floor ceil trunc relu}(input): @ == OPS["@"](input)
 [same 1]
 {isnan isinf isfinite signbit}(input): @ == OPS["@"](input)
-[number 2]
+[number 2 refuses=c]
 {maximum minimum fmax fmin}(input, other): @ == OPS["@"](input, other)
+[number 2 inplace refuses=c]
+{lt=less le=less_equal gt=greater ge=greater_equal}(input, other): @ == OPS["@"](input, other)
+clamp_min(input, min): ng.clip(input, min, None)
+clamp_max(input, max): ng.clip(input, None, max)
 [number 2 inplace]
-{mul=multiply eq=equal ne=not_equal lt=less le=less_equal gt=greater ge=greater_equal bitwise_and
- bitwise_or bitwise_xor}(input, other): @ == OPS["@"](input, other)
+{mul=multiply eq=equal ne=not_equal bitwise_and bitwise_or
+ bitwise_xor}(input, other): @ == OPS["@"](input, other)
 [float 2 inplace]
 {atan2=arctan2 hypot copysign}(input, other): @ == OPS["@"](input, other)
 [float 2]
@@ -175,40 +197,37 @@ logaddexp(input, other): logaddexp == _log_of_sum(input, other)
 logaddexp2(input, other): logaddexp2 == OPS["logaddexp2"](input, other)
 [number 2 inplace]
 add(input, other, *, alpha=1): add == OPS["add"](input, _scaled(other, alpha))
+div(input, other, *, rounding_mode=None): divide == _div(input, other, rounding_mode)
 pow(input, exponent): power == _pow(input, exponent)
 floor_divide(input, other): _quotient("floor_divide", input, other)
 {fmod remainder}(input, other): @ == _quotient("@", input, other)
 {gcd lcm nextafter bitwise_left_shift=left_shift bitwise_right_shift=right_shift}(input, other): (
     ng.@(input, other))
-heaviside(input, values): OPS["astype"](ng.heaviside(input, values), dtype=common_dtype(
-    (input, values)))
-clamp_min(input, min): ng.clip(input, min, None)
-clamp_max(input, max): ng.clip(input, None, max)
-[own 2 inplace]
-sub(input, other, *, alpha=1): subtract == _difference(input, other, alpha)
-div(input, other, *, rounding_mode=None): divide == _div(input, other, rounding_mode)
-[own 2 function]
-rsub(input, other, *, alpha=1): _difference(other, input, alpha)
-[number 2]
+[number 2 inplace refuses=b]
+sub(input, other, *, alpha=1): subtract == OPS["subtract"](input, _scaled(other, alpha))
+[number 2 function refuses=b]
+rsub(input, other, *, alpha=1): OPS["subtract"](other, _scaled(input, alpha))
+[equal 2 inplace]
+heaviside(input, values): ng.heaviside(input, values).astype(input.dtype)
+[equal 2]
 isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False): _isclose(
     input, other, rtol, atol, equal_nan)
-[number 3 inplace]
-clamp(input, min=None, max=None): _clamp(input, min, max)
+[equal 3 inplace]
 lerp(input, end, weight): input + weight * (end - input)
+[number 3 inplace refuses=c]
+clamp(input, min=None, max=None): _clamp(input, min, max)
+[number 3 inplace]
 addcmul(input, tensor1, tensor2, *, value=1): input + _scaled(tensor1 * tensor2, value)
-addcdiv(input, tensor1, tensor2, *, value=1): input + _scaled(tensor1 / tensor2, value)
+addcdiv(input, tensor1, tensor2, *, value=1): _addcdiv(input, tensor1, tensor2, value)
 [float 2 inplace]
 ldexp(input, other): input * ng.exp2(other)
-xlogy(input, other): log_product(ng.special.xlogy, 0, input, other)
-{igamma=gammainc igammac=gammaincc}(input, other): ng.special.@(input, other)
-[own 2 inplace]
+[float 2 inplace refuses=c]
+{xlogy igamma=gammainc igammac=gammaincc}(input, other): ng.special.@(input, other)
+[same 1 inplace]
 float_power(input, exponent): OPS["power"](_double(input), _double(exponent))
 {logical_and logical_or logical_xor}(input, other): ng.@(input, other)
-[same 1 inplace]
 {logical_not bitwise_not=invert}(input): ng.@(input)
-square(input): square == of_bools(OPS["square"], input, np.int64)
-sign(input): sign == of_bools(OPS["sign"], input)
-conj_physical(input): of_bools(ng.conjugate, input)
+conj_physical(input): ng.conjugate(input) if kind_of(input) == "c" else input
 frac(input): input - ng.trunc(input)
 nan_to_num(input, nan=None, posinf=None, neginf=None): ng.nan_to_num(
     input, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)
@@ -231,7 +250,7 @@ resolve_neg(input): input
 {isneginf=-np.inf isposinf=np.inf}(input): input == @
 isreal(input): ng.imag(input) == 0 if kind_of(input) == "c" else input == input
 frexp(input) -> mantissa exponent: ng.frexp(input)
-[same 2 function]
+[equal 2 function]
 complex(real, imag): OPS["from_parts"](real, imag)
 polar(abs, angle): OPS["from_parts"](abs * ng.cos(angle), abs * ng.sin(angle))
 [same 1 function]

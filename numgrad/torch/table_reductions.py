@@ -48,36 +48,33 @@ def _moment(function: Any, x: Any, dim: Any, unbiased: Any, correction: Any, kee
 def median(name: str, x: Any, dim: Any, keepdim: bool) -> Any:
     """The lower of the middle numbers; NaN where there is one, unless they are left out."""
     rows, axis = (ng.reshape(x, (-1,)), 0) if dim is None else (x, dim)
-    numbers = rows.numpy(force=True)
-    count = numbers.shape[axis]
-    if not count and dim is None and rows.dtype.kind == "f":
-        return ng.sum(rows) + np.nan
+    count = rows.shape[axis]
     if not count:
         raise NumgradIndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
-    order = np.argsort(numbers, axis, kind="stable")  # NaN come last
-    missing = np.isnan(numbers).sum(axis, keepdims=True)
+    order = ng.argsort(rows.detach(), axis, stable=True)  # NaN come last
+    missing = ng.sum(ng.isnan(rows.detach()), axis, keepdims=True)
     if name == "median":
-        place = np.where(missing, count - missing, (count - 1) // 2)
+        place = ng.where(missing > 0, count - missing, (count - 1) // 2)
     else:
-        place = np.maximum(count - missing - 1, 0) // 2
-    index = np.take_along_axis(order, place, axis)
-    values, index = _at(rows, ng.asarray(index), axis, keepdim and dim is not None)
+        place = ng.maximum(count - missing - 1, 0) // 2
+    index = ng.take_along_axis(order, place, axis)
+    values, index = _at(rows, index, axis, keepdim and dim is not None)
     if dim is None and rows.dtype.kind == "f":  # equal numbers share the gradient
         middle = values.detach()
-        return ng.max(rows[(rows == middle) | (ng.isnan(rows) & ng.isnan(middle))])
+        equal = (rows == middle) | (ng.isnan(rows) & ng.isnan(middle))
+        return ng.max(ng.where(equal, rows, -np.inf))
     return values if dim is None else (values, index)
 
 
 def _mode(x: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
     """The most frequent number, the smallest of several, and the last index of it."""
-    rows = np.moveaxis(x.numpy(force=True), axis, -1)
-    if not rows.shape[-1]:
-        raise NumgradIndexError(f"mode(): Expected reduction dim {axis} to have non-zero size.")
-    index = np.empty((*rows.shape[:-1], 1), np.int64)
-    for place in np.ndindex(rows.shape[:-1]):
-        numbers, counts = np.unique(rows[place], return_counts=True)
-        index[place] = np.flatnonzero(rows[place] == numbers[np.argmax(counts)])[-1]
-    return _at(x, ng.asarray(np.moveaxis(index, -1, axis)), axis, keepdim)
+    order = ng.argsort(x.detach(), axis, stable=True)
+    rows = ng.moveaxis(ng.take_along_axis(x.detach(), order, axis), axis, -1)
+    places = ng.arange(rows.shape[-1])
+    begins = ng.where((rows != ng.roll(rows, 1, -1)) & (places > 0), places, 0)
+    longest = ng.argmax(places - ng.cummax(begins, -1), -1)
+    index = ng.take_along_axis(order, ng.expand_dims(longest, axis), axis)
+    return _at(x, index, axis, keepdim)
 
 
 def _ordered(x: Any, axis: int, descending: bool = False, places: Any = slice(None)) -> Any:
@@ -253,8 +250,8 @@ searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None,
     input, out_int32, right, side))
 bucketize(input, boundaries, *, out_int32=False, right=False): _search(
     boundaries, input, out_int32, right, None)
-[float 1 axis function]
-{trapezoid cumulative_trapezoid}(y, x=None, *, dx=1.0, dim=-1): _trapezoid(ng.@, y, x, dx, dim)
+[number 2 function]
+{trapezoid cumulative_trapezoid}(y, x=None, *, dx=1.0, dim=-1): ng.@(y, x, dx, axis=dim)
 aliases trapz=trapezoid
 """
 table("", globals(), TABLE)

@@ -16,7 +16,8 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError
 from numgrad.operations.region import Region
-from numgrad.torch.calls import axis_of, cast, table
+from numgrad.torch.calls import axis_of, check_equal, table
+from numgrad.torch.table_products import alike  # noqa: F401 (in the table)
 
 
 def _expand(x: Any, shape: Any) -> Any:
@@ -347,6 +348,7 @@ def _unfold(x: Any, dim: int, size: int, step: int) -> Any:
 
 def _meshgrid(tensors: Any, indexing: Any) -> tuple:
     vectors = [ng.reshape(t, (-1,)) for t in _listed(tensors)]
+    check_equal("meshgrid", [x.dtype for x in tensors])
     return tuple(ng.meshgrid(*vectors, indexing=indexing or "ij"))
 
 
@@ -449,13 +451,19 @@ nonzero(input, *, as_tuple=False): (
 argwhere(input): ng.argwhere(input)
 as_strided(input, size, stride, storage_offset=None): _as_strided(
     input, size, stride, storage_offset)
+clone(input, *, memory_format=None): input.clone()
+conj(input): conjugated(input)
+[same 2 refuses=bc]
+isin(input, test_elements, *, assume_unique=False, invert=False): ng.isin(
+    input, test_elements, assume_unique, invert)
+[first 2]
+as_strided_scatter(input, src, size, stride, storage_offset=None): _strided_scatter(
+    input, src, size, stride, storage_offset)
 select_scatter(input, src, dim, index): ng.select_scatter(input, src, axis=dim, index=index)
 slice_scatter(input, src, dim=0, start=None, end=None, step=1): ng.slice_scatter(
     input, src, axis=dim, start=start, end=end, step=step)
 diagonal_scatter(input, src, offset=0, dim1=0, dim2=1): ng.diagonal_scatter(
     input, src, offset=offset, axis1=dim1, axis2=dim2)
-clone(input, *, memory_format=None): input.clone()
-conj(input): conjugated(input)
 [same 1 axis]
 unflatten(input, dim, sizes): _unflatten(input, dim, tuple(sizes))
 {split=split_size_or_sections split_with_sizes=split_sizes}(input, @, dim=0): _split(input, @, dim)
@@ -463,8 +471,6 @@ chunk(input, chunks, dim=0): _chunk(input, chunks, dim)
 tensor_split(input, indices_or_sections, dim=0): _tensor_split(input, indices_or_sections, dim)
 narrow(input, dim, start, length): _narrow(input, dim, start, length)
 index_select(input, dim, index): ng.take(input, _row(index), dim)
-index_reduce(input, dim, index, source, reduce, *, include_self=True): _index_reduce(
-    input, dim, index, source, reduce, include_self)
 [same 1 method]
 unfold(input, dimension, size, step): _unfold(input, dimension, size, step)
 expand_as(input, other): _expand(input, other.shape)
@@ -478,12 +484,14 @@ t(input): _t(input)
 squeeze(input, dim=None): _squeeze(input, dim)
 transpose(input, dim0, dim1): ng.swapaxes(input, dim0, dim1)
 [same 1 inplace]
-{tril triu}(input, diagonal=0): ng.@(at_least("@", input, 2), diagonal)
-index_put(input, indices, values, accumulate=False): _index_put(input, indices, values, accumulate)
+{tril triu}(input, diagonal=0): ng.@(input, diagonal)
+[first 0,2 inplace]
 masked_fill(input, mask, value): _masked_write("masked_fill", input, mask, value)
+[equal 0,2 inplace]
 masked_scatter(input, mask, source): _masked_write("masked_scatter", input, mask, source)
+index_put(input, indices, values, accumulate=False): _index_put(input, indices, values, accumulate)
 put(input, index, source, accumulate=False): OPS["put"](input, index, source, accumulate)
-[same 1 inplace axis]
+[equal 0,3 inplace axis]
 scatter(input, dim, index, src=None, *, value=None, reduce=None): _scatter(
     input, dim, index, value if src is None else src, reduce)
 scatter_add(input, dim, index, src): _scatter(input, dim, index, src, "add")
@@ -492,6 +500,9 @@ scatter_reduce(input, dim, index, src, reduce, *, include_self=True): _scatter(
 index_add(input, dim, index, source, *, alpha=1): _index_write(
     "index_add", input, dim, index, source, alpha)
 index_copy(input, dim, index, source): _index_write("index_copy", input, dim, index, source)
+index_reduce(input, dim, index, source, reduce, *, include_self=True): _index_reduce(
+    input, dim, index, source, reduce, include_self)
+[first 0,3 inplace axis]
 index_fill(input, dim, index, value): _index_write("index_fill", input, dim, index, value)
 [number 2 function]
 isin(elements, test_elements, *, assume_unique=False, invert=False): ng.isin(
@@ -501,7 +512,7 @@ cat(tensors, dim=0): _cat(tensors, dim)
 stack(tensors, dim=0): ng.stack(list(tensors), axis=dim)
 {hstack vstack dstack column_stack}(tensors): ng.@(list(tensors))
 [same 0 function]
-block_diag(*tensors): ng.linalg.block_diag(*tensors)
+block_diag(*tensors): ng.linalg.block_diag(*alike(tensors))
 {atleast_1d atleast_2d atleast_3d}(*tensors): _atleast(ng.@, tensors)
 broadcast_tensors(*tensors): tuple(ng.broadcast_arrays(*_listed(tensors)))
 meshgrid(*tensors, indexing=None): _meshgrid(tensors, indexing)
@@ -519,8 +530,6 @@ fill(input, value): OPS["masked_fill"](input, np.ones(input.shape, bool), value)
 constant_pad_nd(input, pad, value=0): ng.nn.functional.pad(input, pad, "constant", value)
 [same 1]
 nonzero_static(input, *, size, fill_value=-1): _nonzero_static(input, size, fill_value)
-as_strided_scatter(input, src, size, stride, storage_offset=None): _strided_scatter(
-    input, src, size, stride, storage_offset)
 alias(input): input
 copies alias diagonal as_strided permute transpose t squeeze unsqueeze unbind split_with_sizes
  narrow expand view unfold
