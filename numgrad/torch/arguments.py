@@ -40,20 +40,24 @@ _REFUSED = {
     "bic": "frac frexp gammainc gammaincc histc histogram hypot igamma igammac log_softmax "
            "logaddexp2 nanmean nanquantile nextafter quantile softmax",
     "bif": "imag",
+    "B": "rsub sub",
 }  # fmt: skip
 REFUSED: Final = {name: kinds for kinds, names in _REFUSED.items() for name in names.split()}
-"""Kinds of dtypes that a function of PyTorch's is not made for: b, i (and u), f, c."""
+"""Kinds of dtypes that a function of PyTorch's is not made for: b, i (and u), f, c of the operands
+together, B of any of them."""
 _AXES = ("dim", "dim0", "dim1", "dim2", "dims", "start_dim", "end_dim", "dimension", "chunks",
          "diagonal", "offset", "k", "n")  # fmt: skip
 """Parameters that take integers, or several."""
 
 
-def check_dtype(name: str, d: np.dtype[Any], kinds: str) -> None:
-    """Raise where a function is not made for operands of a dtype."""
-    if ("i" if d.kind == "u" else d.kind) in kinds:
-        raise NumgradNotImplementedError(
-            f"{name}(): not implemented for {d}, as in PyTorch; convert the operand with x.to(...)"
-        )
+def check_dtypes(name: str, given: list[np.dtype[Any]], common: Any, kinds: str) -> None:
+    """Raise where a function is not made for operands of some dtypes."""
+    for d, kind in [(d, d.kind.upper()) for d in given] + [(common, common.kind)]:
+        if ("i" if kind == "u" else kind) in kinds:
+            raise NumgradNotImplementedError(
+                f"{name}(): not implemented for {d}, as in PyTorch; convert the operand with "
+                "x.to(dtype), or of complex numbers take x.real or x.abs()"
+            )
 
 
 class ArgumentError(NumgradTypeError):

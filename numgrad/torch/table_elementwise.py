@@ -40,12 +40,6 @@ def _scaled(x: Any, alpha: Any) -> Any:
     return x if alpha == 1 else OPS["multiply"](x, alpha)
 
 
-def _difference(a: Any, b: Any, alpha: Any) -> Any:
-    if "b" in (kind_of(a), kind_of(b)):
-        raise NumgradRuntimeError("sub: booleans have no difference; use ^, ~ or logical_not()")
-    return OPS["subtract"](*together(a, _scaled(b, alpha)))
-
-
 def together(a: Any, b: Any, floats: bool = False) -> tuple[Any, Any]:
     """Two operands in their common dtype, which for ``floats`` is none of integers."""
     d = common_dtype((a, b))
@@ -122,12 +116,6 @@ def log_product(function: Any, least: float, x: Any, y: Any) -> Any:
     return function(x, ng.where((x == 0) & (y <= least), d.type(1), y))
 
 
-def _isclose(a: Any, b: Any, *more: Any) -> Any:
-    if kind_of(a) == "b":
-        return a == b
-    return ng.isclose(a, b, *more)
-
-
 def _clamp(x: Any, low: Any, high: Any) -> Any:
     if low is None and high is None:
         raise NumgradRuntimeError("clamp: at least one of 'min' or 'max' must not be None")
@@ -181,15 +169,13 @@ TABLE = """
 {neg=negative abs=absolute floor ceil trunc relu}(input): @ == OPS["@"](input)
 [same 1]
 {isnan isinf isfinite signbit}(input): @ == OPS["@"](input)
-[number 2 refuses=c]
+[number 2]
 {maximum minimum fmax fmin}(input, other): @ == OPS["@"](input, other)
-[number 2 inplace refuses=c]
-{lt=less le=less_equal gt=greater ge=greater_equal}(input, other): @ == OPS["@"](input, other)
+[number 2 inplace]
+{mul=multiply eq=equal ne=not_equal lt=less le=less_equal gt=greater ge=greater_equal bitwise_and
+ bitwise_or bitwise_xor}(input, other): @ == OPS["@"](input, other)
 clamp_min(input, min): ng.clip(input, min, None)
 clamp_max(input, max): ng.clip(input, None, max)
-[number 2 inplace]
-{mul=multiply eq=equal ne=not_equal bitwise_and bitwise_or
- bitwise_xor}(input, other): @ == OPS["@"](input, other)
 [float 2 inplace]
 {atan2=arctan2 hypot copysign}(input, other): @ == OPS["@"](input, other)
 [float 2]
@@ -197,15 +183,15 @@ logaddexp(input, other): logaddexp == _log_of_sum(input, other)
 logaddexp2(input, other): logaddexp2 == OPS["logaddexp2"](input, other)
 [number 2 inplace]
 add(input, other, *, alpha=1): add == OPS["add"](input, _scaled(other, alpha))
-div(input, other, *, rounding_mode=None): divide == _div(input, other, rounding_mode)
 pow(input, exponent): power == _pow(input, exponent)
 floor_divide(input, other): _quotient("floor_divide", input, other)
 {fmod remainder}(input, other): @ == _quotient("@", input, other)
 {gcd lcm nextafter bitwise_left_shift=left_shift bitwise_right_shift=right_shift}(input, other): (
     ng.@(input, other))
-[number 2 inplace refuses=b]
 sub(input, other, *, alpha=1): subtract == OPS["subtract"](input, _scaled(other, alpha))
-[number 2 function refuses=b]
+[own 2 inplace]
+div(input, other, *, rounding_mode=None): divide == _div(input, other, rounding_mode)
+[number 2 function]
 rsub(input, other, *, alpha=1): OPS["subtract"](other, _scaled(input, alpha))
 [equal 2 inplace]
 heaviside(input, values): ng.heaviside(input, values).astype(input.dtype)
@@ -214,18 +200,20 @@ isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False): _isclose(
     input, other, rtol, atol, equal_nan)
 [equal 3 inplace]
 lerp(input, end, weight): input + weight * (end - input)
-[number 3 inplace refuses=c]
-clamp(input, min=None, max=None): _clamp(input, min, max)
 [number 3 inplace]
+clamp(input, min=None, max=None): _clamp(input, min, max)
 addcmul(input, tensor1, tensor2, *, value=1): input + _scaled(tensor1 * tensor2, value)
 addcdiv(input, tensor1, tensor2, *, value=1): _addcdiv(input, tensor1, tensor2, value)
 [float 2 inplace]
 ldexp(input, other): input * ng.exp2(other)
-[float 2 inplace refuses=c]
-{xlogy igamma=gammainc igammac=gammaincc}(input, other): ng.special.@(input, other)
-[same 1 inplace]
+xlogy(input, other): log_product(ng.special.xlogy, 0, input, other)
+{igamma=gammainc igammac=gammaincc}(input, other): ng.special.@(input, other)
+[own 2 inplace]
 float_power(input, exponent): OPS["power"](_double(input), _double(exponent))
 {logical_and logical_or logical_xor}(input, other): ng.@(input, other)
+[same 1 inplace]
+square(input): square == of_bools(OPS["square"], input, np.int64)
+sign(input): sign == of_bools(OPS["sign"], input)
 {logical_not bitwise_not=invert}(input): ng.@(input)
 conj_physical(input): ng.conjugate(input) if kind_of(input) == "c" else input
 frac(input): input - ng.trunc(input)

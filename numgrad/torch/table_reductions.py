@@ -49,6 +49,8 @@ def median(name: str, x: Any, dim: Any, keepdim: bool) -> Any:
     """The lower of the middle numbers; NaN where there is one, unless they are left out."""
     rows, axis = (ng.reshape(x, (-1,)), 0) if dim is None else (x, dim)
     count = rows.shape[axis]
+    if not count and dim is None and rows.dtype.kind == "f":
+        return ng.sum(rows) + np.nan
     if not count:
         raise NumgradIndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
     order = ng.argsort(rows.detach(), axis, stable=True)  # NaN come last
@@ -68,6 +70,8 @@ def median(name: str, x: Any, dim: Any, keepdim: bool) -> Any:
 
 def _mode(x: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
     """The most frequent number, the smallest of several, and the last index of it."""
+    if not x.shape[axis]:
+        raise NumgradIndexError(f"mode(): Expected reduction dim {axis} to have non-zero size.")
     order = ng.argsort(x.detach(), axis, stable=True)
     rows = ng.moveaxis(ng.take_along_axis(x.detach(), order, axis), axis, -1)
     places = ng.arange(rows.shape[-1])
@@ -250,8 +254,8 @@ searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None,
     input, out_int32, right, side))
 bucketize(input, boundaries, *, out_int32=False, right=False): _search(
     boundaries, input, out_int32, right, None)
-[number 2 function]
-{trapezoid cumulative_trapezoid}(y, x=None, *, dx=1.0, dim=-1): ng.@(y, x, dx, axis=dim)
+[float 2 axis function]
+{trapezoid cumulative_trapezoid}(y, x=None, *, dx=1.0, dim=-1): _trapezoid(ng.@, y, x, dx, dim)
 aliases trapz=trapezoid
 """
 table("", globals(), TABLE)

@@ -16,7 +16,7 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError
 from numgrad.operations.region import Region
-from numgrad.torch.calls import axis_of, check_equal, table
+from numgrad.torch.calls import axis_of, cast, check_equal, table
 from numgrad.torch.table_products import alike  # noqa: F401 (in the table)
 
 
@@ -220,8 +220,6 @@ def _masked_write(name: str, x: Any, mask: Any, value: Any) -> Any:
                 f"masked_fill only supports a 0-dimensional value, got {value.ndim} dimension(s)"
             )
         value = as_elements(x, value)
-    elif value.dtype != x.dtype:
-        raise NumgradRuntimeError(f"{name}: dtypes differ: {x.dtype}, {value.dtype}")
     shape = np.broadcast_shapes(x.shape, mask.shape)
     x, mask = ng.broadcast_to(x, shape), ng.broadcast_to(mask, shape)
     return OPS[name](x, mask, value)
@@ -453,9 +451,6 @@ as_strided(input, size, stride, storage_offset=None): _as_strided(
     input, size, stride, storage_offset)
 clone(input, *, memory_format=None): input.clone()
 conj(input): conjugated(input)
-[same 2 refuses=bc]
-isin(input, test_elements, *, assume_unique=False, invert=False): ng.isin(
-    input, test_elements, assume_unique, invert)
 [first 2]
 as_strided_scatter(input, src, size, stride, storage_offset=None): _strided_scatter(
     input, src, size, stride, storage_offset)
