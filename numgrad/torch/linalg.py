@@ -175,7 +175,7 @@ cholesky(input, upper=False): ng.linalg.cholesky(input, upper=upper)
 cholesky_inverse(input, upper=False): ng.linalg.inv(_of_factor(input, upper))
 logdet(input): ng.log(ng.linalg.det(input))
 pinverse(input, rcond=1e-15): ng.linalg.pinv(input, rcond)
-geqrf(input) -> a tau: (lambda h, tau: (ng.copy(_swapped(h)), tau))(*ng.linalg.qr(input, "raw"))
+geqrf(input) -> a tau: (lambda h, tau: (_swapped(h), tau))(*ng.linalg.qr(input, "raw"))
 lu(A, pivot=True, get_infos=False) -> LU pivots info: _lu_factor(A, get_infos)
 svd_lowrank(A, q=6, niter=2, M=None): _low_rank(A if M is None else A - M, q)
 pca_lowrank(A, q=None, center=True, niter=2): _low_rank(
@@ -244,8 +244,8 @@ lu_solve(LU, pivots, B, *, left=True, adjoint=False): _lu_solve(LU, pivots, B, l
 [equal 1]
 multi_dot(tensors): ng.linalg.multi_dot(list(tensors))
 [same 1]
-vander(x, N=None): (x if x.ndim else ng.reshape(x, (1,)))[..., None] ** np.arange(
-    (x.shape or (1,))[-1] if N is None else N)
+vander(x, N=None): OPS["astype"]((x if x.ndim else ng.reshape(x, (1,)))[..., None] ** np.arange(
+    (x.shape or (1,))[-1] if N is None else N), dtype=x.dtype)
 """
 table("", globals(), _SHARED)
 publish("linalg", globals(), table("linalg", globals(), TABLE))
