@@ -198,6 +198,8 @@ heaviside(input, values): ng.heaviside(input, values).astype(input.dtype)
 [equal 2]
 isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False): _isclose(
     input, other, rtol, atol, equal_nan)
+allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False): bool(
+    ng.all(_isclose(input, other, rtol, atol, equal_nan)))
 [equal 3 inplace]
 lerp(input, end, weight): input + weight * (end - input)
 [number 3 inplace]
