@@ -77,7 +77,7 @@ _HOMES = {
     "is_deterministic_algorithms_warn_only_enabled set_default_device set_default_tensor_type "
     "typename "
     "use_deterministic_algorithms",
-    "numgrad.autograd.anomaly": "set_anomaly_enabled=set_detect_anomaly",
+    "numgrad.torch.autograd.anomaly": "set_anomaly_enabled=set_detect_anomaly",
     "math": "e inf nan pi",
 }
 _namespace(

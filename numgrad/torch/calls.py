@@ -50,8 +50,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.autograd.variable import Tensor as Base
+from numgrad.autograd.forward_ad import has_tangent
+from numgrad.autograd.history import check_view
+from numgrad.autograd.modes import enable_grad, no_grad
+from numgrad.autograd.variable import Tensor as Base, root
+from numgrad.autograd.versions import mark_written
 from numgrad.codegen.cpython import hot_paths
+from numgrad.core.abstract import AbstractLength
 from numgrad.core.axis import AxisOp
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.interpreter import state
@@ -63,7 +68,7 @@ from numgrad.errors import (
     NumgradTypeError,
     NumgradValueError,
 )
-from numgrad.tensors.inplace import as_before, inplace as write_operation
+from numgrad.tensors.inplace import as_before, check_history, inplace as write_operation
 from numgrad.tensors.recorder import CallRecorder, MachineEntry, late_method, takes
 from numgrad.torch import dtypes
 from numgrad.torch.missing import refuse
@@ -335,7 +340,8 @@ def write(name: str, out: Any, result: Any) -> Any:
         raise NumgradTypeError(f"{name}(): argument 'out' must be Tensor, got {out!r:.40}")
     target = out._tensor
     check_cast(result.dtype, target.dtype, "the desired output type")
-    if state.grad_enabled and (target.requires_grad or result.requires_grad):
+    followed = state.grad_enabled and (target.requires_grad or result.requires_grad)
+    if followed or has_tangent(target) or has_tangent(result):
         raise NumgradRuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic "
             "differentiation, but one of the arguments requires grad; use copy_, or torch.no_grad()"
@@ -485,22 +491,18 @@ def inplace_of(row: TableRow) -> Callable[..., Any]:
 
     def write(self: Tensor, *args: Any, **params: Any) -> Tensor:
         target = self._tensor
+        if "restrides" in row.flags:
+            restride(self, names, row, args, params)
+            return self
         if row.op is not None and not params:
             given = _plain(row, (self, *args))
             if given is not None and len(given) == len(row.op.inputs):
                 write_operation(row.op, names, target, given[1:], {})
                 return self
         before = self
-        if "restrides" not in row.flags and state.grad_enabled and target.requires_grad:
+        if state.grad_enabled and target.requires_grad:
             before = wrap(as_before(target))  # what is saved of it is what it was
         result = row.base((before, *[before if a is self else a for a in args]), params)
-        if "restrides" in row.flags:  # the same memory, seen otherwise
-            if state.grad_enabled and target.requires_grad and target.is_leaf:
-                raise NumgradRuntimeError(
-                    f"{names}: a leaf that requires grad cannot become a view; use {row.name}"
-                )
-            self._tensor = result
-            return self
         store(row, target, result)
         return self
 
@@ -518,9 +520,25 @@ def inplace_of(row: TableRow) -> Callable[..., Any]:
     return method
 
 
+def restride(x: Tensor, name: str, row: TableRow, args: tuple, params: dict[str, Any]) -> None:
+    """Let a Tensor show its memory otherwise; where nothing is recorded, a leaf remains one."""
+    target = x._tensor
+    check_history(name, target)
+    if state.grad_enabled and root(target)._requires_grad:
+        check_view(name, target)
+    if state.interpreters or (target.requires_grad and not target.is_leaf):
+        with enable_grad():  # what it is made of is known, also where nothing is computed
+            x._tensor = row.base((x, *args), params)
+        return
+    with no_grad():
+        target.data = row.base((x, *args), params)
+    if not target.is_inference():
+        mark_written(target)
+
+
 def acceptable(other: Any) -> bool:
     """Whether operators compute with an operand."""
-    return isinstance(other, (Tensor, Base, np.ndarray, *_NUMBERS))
+    return isinstance(other, (Tensor, Base, np.ndarray, AbstractLength, *_NUMBERS))
 
 
 def _listed(function: Any, method: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ import numpy as np
 import numgrad as ng
 from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.variable import Parameter as BaseParameter, Tensor as Base
+from numgrad.autograd.versions import mark_written
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import (
@@ -40,7 +41,7 @@ def _constant(value: Any, text: str) -> property:
 
 
 _ATTRIBUTES = "ndim itemsize nbytes is_leaf output_nr retains_grad _version"
-_METHODS = "is_inference _is_view __dlpack__ __dlpack_device__"
+_METHODS = "is_inference __dlpack__ __dlpack_device__"
 """Members that are those of the Tensor inside."""
 
 
@@ -155,6 +156,9 @@ class TensorMembers:
         lambda self: None if self._tensor._base is None else same(self._tensor._base),
         doc="Whose memory a view shows.",
     )
+
+    def _is_view(self) -> bool:
+        return self._tensor._is_view() and not self._tensor.is_inference()
 
     def backward(
         self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
@@ -404,10 +408,12 @@ class TensorMembers:
 
     def resize_(self, *size: Any, memory_format: Any = None) -> Any:
         """Give it another shape, of the elements there are and of zeros."""
-        if self._tensor.requires_grad:
+        if self._tensor.requires_grad and not state.inference:
             raise NumgradRuntimeError("cannot resize variables that require grad")
         shape = creation.sizes(size)
-        self._tensor.data = Base(np.resize(self._tensor._array, shape))
+        if shape != tuple(self._tensor.shape):
+            self._tensor.data = Base(np.resize(self._tensor._array, shape))
+            mark_written(self._tensor)
         return self
 
     def resize_as_(self, the_template: Any, *, memory_format: Any = None) -> Any:
