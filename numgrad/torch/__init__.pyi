@@ -14,7 +14,6 @@ from numgrad.autograd.modes import no_grad as no_grad
 from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
 from numgrad.config import get_num_threads as get_num_threads
 from numgrad.config import set_num_threads as set_num_threads
-from numgrad.torch import __future__ as __future__
 from numgrad.torch import amp as amp
 from numgrad.torch import autograd as autograd
 from numgrad.torch import compiler as compiler
@@ -108,11 +107,9 @@ from numgrad.torch.serialization import load as load
 from numgrad.torch.serialization import save as save
 from numgrad.torch.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from numgrad.torch.settings import get_default_device as get_default_device
-from numgrad.torch.settings import get_float32_matmul_precision as get_float32_matmul_precision
 from numgrad.torch.settings import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
 from numgrad.torch.settings import set_default_device as set_default_device
 from numgrad.torch.settings import set_default_tensor_type as set_default_tensor_type
-from numgrad.torch.settings import set_float32_matmul_precision as set_float32_matmul_precision
 from numgrad.torch.settings import typename as typename
 from numgrad.torch.settings import use_deterministic_algorithms as use_deterministic_algorithms
 from numgrad.torch.signal import bartlett_window as bartlett_window
