@@ -621,7 +621,7 @@ ARGUMENTS = CallRecorder(
     "torch_arguments", _nothing, argument_calls.text, **_CLASSES, WRAP=wrap, ERROR=NumgradError,
     NO_GRAD_VIEW=NO_GRAD_VIEW,
 )  # fmt: skip
-"""That behind calls with arguments: Note [Calls with arguments] in ``codegen.cpython``."""
+"""That behind calls with arguments: Note [Learning of calls] in ``tensors.learned_calls``."""
 
 
 # --------------------------------------------------------------------------------------- modules
