@@ -13,6 +13,7 @@ import argparse
 import collections
 import contextlib
 import importlib
+import inspect
 import io
 import json
 import os
@@ -36,7 +37,7 @@ from comparing import test_case  # noqa: E402
 from exceptions import EXCEPTIONS, FILES, INTERNALS  # noqa: E402
 
 SECONDS = 20
-"""Longest time of one test."""
+"""Longest time of the CPU that one test takes."""
 
 
 class Results(unittest.TestResult):
@@ -51,9 +52,11 @@ class Results(unittest.TestResult):
 
     def startTest(self, test: unittest.TestCase) -> None:
         super().startTest(test)
-        signal.alarm(SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        signal.alarm(10 * SECONDS)  # for one that waits
 
     def stopTest(self, test: unittest.TestCase) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.alarm(0)
         super().stopTest(test)
 
@@ -104,7 +107,8 @@ def run_file(checkout: Path, file: str, library: str, pattern: str) -> dict[str,
     for name in ("_get_examples", "_get_bad_examples"):  # of distributions
         if name in vars(module):
             setattr(module, name, _without_absent(getattr(module, name)))
-    signal.signal(signal.SIGALRM, _out_of_time)
+    for number in (signal.SIGALRM, signal.SIGPROF):
+        signal.signal(number, _out_of_time)
     results = Results()
     for name, cls in list(vars(module).items()):
         if (
@@ -116,8 +120,8 @@ def run_file(checkout: Path, file: str, library: str, pattern: str) -> dict[str,
         for test in unittest.defaultTestLoader.loadTestsFromTestCase(cls):
             if re.search(pattern, test.id()):
                 case = getattr(test, test._testMethodName)
-                if _is_internal(case):
-                    results._keep(test, "internal", _is_internal(case))
+                if reason := _is_internal(test._testMethodName, case):
+                    results._keep(test, "internal", reason)
                     continue
                 _forget_hooks(torch)
                 with _quiet(), warnings.catch_warnings():
@@ -149,19 +153,15 @@ def _forget_hooks(library: Any) -> None:
             getattr(everywhere, table).clear()
 
 
-def _is_internal(case: Any) -> str:
-    """The reason for which a test's text is about an internal, or nothing."""
+def _is_internal(name: str, case: Any) -> str:
+    """The reason for which a test's name or text is about an internal, or nothing."""
     try:
-        text = "\n".join(_source(case))
+        text = inspect.getsource(inspect.unwrap(case))
     except (OSError, TypeError):
         return ""
+    # decorators say what there are tests for, of which the name shows one
+    text = f"{name}:" + re.split(r"^ *def ", text, maxsplit=1, flags=re.MULTILINE)[-1]
     return next((reason for reason, p in INTERNALS.items() if re.search(p, text)), "")
-
-
-def _source(case: Any) -> Iterator[str]:
-    import inspect
-
-    yield inspect.getsource(inspect.unwrap(case))
 
 
 def _out_of_time(*_: Any) -> None:
