@@ -184,12 +184,15 @@ def _methods(module: Any, name: str) -> dict[int, BasePruningMethod]:
     }
 
 
-class Identity(BasePruningMethod):
+class IdentityMask(BasePruningMethod):
     """Prune nothing."""
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
         """The mask so far."""
         return default_mask
+
+
+Identity = IdentityMask  # the name in PyTorch
 
 
 class _LeastImportant(BasePruningMethod):
