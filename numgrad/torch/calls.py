@@ -34,8 +34,9 @@ one or the other; ``refuses=c``, kinds of dtypes (as NumPy has them) that PyTorc
 expression would not; ``sizes=1``, that from the second parameter on integers may be written without
 parentheses; ``dtype``, that the parameter of this name is a dtype to which the first operand is
 converted before; ``axes``, that ``dim`` are axes: all if it is None or empty; ``axis``, that it is
-one, which the expression gets counted from the first. A Tensor without axes counts there as having
-one of one element, and the results have none again. ``copies narrow`` is the row ``narrow_copy``,
+one, which the expression gets counted from the first; ``indices``, that other indices out of range
+are a RuntimeError. A Tensor without axes counts as having one of one element where ``axes`` or
+``axis`` stand, and the results have none again. ``copies narrow`` is the row ``narrow_copy``,
 whose results share no memory.
 """
 
@@ -158,6 +159,10 @@ class TableRow:
         except NumgradLinAlgError as error:
             raise LinAlgError(str(error)) from error
         except (NumgradValueError, NumgradTypeError) as error:  # operands that do not fit
+            raise NumgradRuntimeError(str(error)) from error
+        except NumgradIndexError as error:
+            if "indices" not in self.flags:
+                raise
             raise NumgradRuntimeError(str(error)) from error
         if bare:
             return of_each(lambda x: OPS["reshape"](x, shape=()), result)

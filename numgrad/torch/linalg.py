@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 
 import numgrad as ng
+from numgrad.autograd.batching.batch import Batched
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradLinAlgError, NumgradRuntimeError
+from numgrad.torch.array_functions import computed, ordered_by
 from numgrad.torch.calls import LinAlgError as LinAlgError, named_tuple, publish, table
+from numgrad.torch.table_products import cross as cross_product  # noqa: F401 (in the table)
 
 __all__ = ["LinAlgError"]
 
@@ -80,7 +83,7 @@ def _pinv(x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
         given = x.detach()
         below, diagonal = ng.tril(given, -1), ng.tril(ng.triu(given.real))
         x = x + (below + _adjoint(below) + diagonal - given)
-    elif atol is None:
+    if atol is None:
         return ng.linalg.pinv(x, rtol=getattr(rtol, "_array", rtol))
     values = _singular_values(x.detach(), hermitian)
     cut = _cutoff(values, atol, rtol, x.shape)
@@ -94,13 +97,14 @@ def _lstsq(a: Any, b: Any, rcond: Any, driver: Any) -> tuple[Any, ...]:
     vector = b.ndim == 1 or (a.ndim - 1 == b.ndim and b.shape == a.shape[:-1])
     b = ng.expand_dims(b, -1) if vector else b
     x = OPS["matmul"](ng.linalg.pinv(a), b)
-    rank = ng.asarray(np.asarray(_matrix_rank(a, None, rcond, False, None)._array, np.int64))
+    rank = _matrix_rank(a, None, rcond, False, None).astype(np.int64)
     rows, columns = a.shape[-2:]
     squares = ng.sum(ng.abs(b - OPS["matmul"](a, x)) ** 2, -2)
-    has = driver != "gelsy" and rows > columns and bool((rank._array == columns).all())
+    has = driver != "gelsy" and rows > columns
+    has = has and (isinstance(rank, Batched) or bool((rank._array == columns).all()))
     residuals = squares if has else ng.reshape(squares[..., :0], (-1,))
     nothing = ng.zeros((0,), squares.dtype)
-    singular = ng.linalg.svdvals(a) if driver in ("gelss", "gelsd") else nothing
+    singular = ng.linalg.svdvals(a.detach()) if driver in ("gelss", "gelsd") else nothing
     if driver == "gels":
         rank = ng.zeros((0,), np.int64)
     return ng.squeeze(x, -1) if vector else x, residuals, rank, singular
@@ -114,7 +118,7 @@ def _lu(a: Any, pivot: bool) -> Any:
 
 def _lu_factor(a: Any) -> tuple[Any, Any]:
     lu, pivots = ng.linalg.lu_factor(a)
-    return lu, ng.asarray(np.asarray(pivots._array + 1, np.int32))
+    return lu, (pivots + 1).astype(np.int32)
 
 
 _LU = named_tuple("lu", ("LU", "pivots", "info"))
@@ -127,12 +131,9 @@ def _pair_of_lu(a: Any, infos: bool) -> Any:
 
 def _lu_unpack(lu: Any, pivots: Any, data: bool, with_pivots: bool) -> tuple[Any, Any, Any]:
     rows, columns = lu.shape[-2:]
-    count, swaps = min(rows, columns), np.asarray(pivots._array)
-    order = np.broadcast_to(np.arange(rows), (*swaps.shape[:-1], rows)).copy()
-    for place in np.ndindex(swaps.shape[:-1]):
-        for k, other in enumerate(swaps[place]):
-            order[place][[k, other - 1]] = order[place][[other - 1, k]]
-    p = ng.asarray(np.swapaxes(np.eye(rows, dtype=lu.dtype)[order], -1, -2))
+    count, kind = min(rows, columns), lu.dtype
+    p = computed(lambda swaps: np.eye(rows, dtype=kind)[ordered_by(swaps, rows)], pivots)
+    p = ng.copy(_swapped(p))
     lower = ng.tril(lu[..., :, :count], -1) + ng.eye(rows, count, dtype=lu.dtype)
     upper = ng.triu(lu[..., :count, :])
     nothing = ng.zeros((0,), lu.dtype)
@@ -146,8 +147,8 @@ def _lu_solve(lu: Any, pivots: Any, b: Any, left: bool = True, adjoint: bool = F
 
 
 def _geqrf(x: Any) -> tuple[Any, Any]:
-    h, tau = np.linalg.qr(x.numpy(force=True), "raw")
-    return ng.asarray(np.ascontiguousarray(np.swapaxes(h, -1, -2))), ng.asarray(tau)
+    h, tau = computed(lambda a: tuple(np.linalg.qr(a, "raw")), x)
+    return ng.swapaxes(h, -1, -2), tau
 
 
 def _ormqr(x: Any, tau: Any, other: Any, left: bool, transpose: bool) -> Any:
@@ -292,7 +293,7 @@ lstsq(A, B, rcond=None, *, driver=None) -> solution residuals rank singular_valu
     A, B, rcond, driver)
 tensorsolve(input, other, dims=None): _tensorsolve(input, other, dims)
 vecdot(x, y, *, dim=-1): ng.linalg.vecdot(*ng.broadcast_arrays(x, y), axis=dim)
-cross(input, other, *, dim=-1): ng.cross(*ng.broadcast_arrays(input, other), axis=dim)
+cross(input, other, *, dim=-1): cross_product(input, other, dim)
 solve(A, B, *, left=True): _solve(A, B, left)
 solve_ex(A, B, *, left=True, check_errors=False) -> result info: _checked(
     _solve, A, B, left, check_errors=check_errors)

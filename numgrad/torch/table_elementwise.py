@@ -100,7 +100,7 @@ def _addcdiv(x: Any, a: Any, b: Any, value: Any) -> Any:
 
 def _sgn(x: Any) -> Any:
     if kind_of(x) != "c":
-        return ng.sign(x)
+        return x if kind_of(x) == "b" else ng.sign(x)
     size = ng.abs(x)
     return ng.where(size == 0, 0, x / ng.where(size == 0, 1, size))
 
@@ -124,7 +124,10 @@ TABLE = """
  lgamma=gammaln reciprocal acos=arccos asin=arcsin atan=arctan acosh=arccosh asinh=arcsinh
  atanh=arctanh deg2rad rad2deg}(input): @ == OPS["@"](input)
 [same 1 inplace]
-{neg=negative abs=absolute floor ceil trunc square relu sign}(input): @ == OPS["@"](input)
+{neg=negative abs=absolute floor ceil trunc relu}(input): @ == OPS["@"](input)
+square(input): square == OPS["square"](input) if kind_of(input) != "b" else OPS["astype"](
+    input, dtype=np.dtype(np.int64))
+sign(input): sign == input if kind_of(input) == "b" else OPS["sign"](input)
 [same 1]
 {isnan isinf isfinite signbit}(input): @ == OPS["@"](input)
 [number 2 refuses=c]
@@ -190,7 +193,8 @@ angle(input): ng.angle(input)
 polygamma(n, input): ng.polygamma(n, input)
 [same 1]
 positive(input): ng.positive(input) if kind_of(input) == "b" else input
-resolve_conj(input): input if input._array.flags.writeable else ng.copy(input)
+resolve_conj(input): input if isinstance(input, Batched) or input._array.flags.writeable else (
+    ng.copy(input))
 resolve_neg(input): input
 {isneginf=-np.inf isposinf=np.inf}(input): input == @
 isreal(input): ng.imag(input) == 0 if kind_of(input) == "c" else input == input
