@@ -71,6 +71,11 @@ def check_target(name: str, target: Tensor) -> None:
         raise NumgradRuntimeError(
             f"{name}: the memory of the target of shape {array.shape} is read-only; clone() it"
         )
+    check_history(name, target)
+
+
+def check_history(name: str, target: Tensor) -> None:
+    """Raise if ``target`` may not become something else in place."""
     if version_of(target) is INFERENCE and not state.inference:
         raise NumgradRuntimeError(
             f"{name}: the target was made in inference mode and cannot be changed outside; clone() "

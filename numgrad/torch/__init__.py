@@ -69,8 +69,7 @@ _HOMES = {
     "numgrad.torch.printing": "set_printoptions",
     "numgrad.torch.signal": "bartlett_window blackman_window hamming_window hann_window "
     "kaiser_window",
-    "numgrad.torch.members": "allclose equal is_complex is_conj is_floating_point is_nonzero "
-    "is_same_size is_tensor numel result_type",
+    "numgrad.torch.members": "is_tensor result_type",
     "numgrad.autograd.modes": "enable_grad inference_mode is_grad_enabled "
     "is_inference_mode_enabled no_grad set_grad_enabled",
     "numgrad.config": "get_num_threads set_num_threads",
@@ -78,7 +77,7 @@ _HOMES = {
     "get_float32_matmul_precision is_deterministic_algorithms_warn_only_enabled "
     "set_default_device set_default_tensor_type set_float32_matmul_precision typename "
     "use_deterministic_algorithms",
-    "numgrad.autograd.anomaly": "set_anomaly_enabled=set_detect_anomaly",
+    "numgrad.torch.autograd.anomaly": "set_anomaly_enabled=set_detect_anomaly",
     "math": "e inf nan pi",
 }
 _namespace(

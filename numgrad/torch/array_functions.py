@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from numgrad.core.declare import primitive
 
 
@@ -28,12 +26,3 @@ def computed(how: Callable[..., Any], x: Any, y: Any = None) -> Any:
     else:
         results = array_function(x, y, how=how)
     return results[0] if len(results) == 1 else results
-
-
-def ordered_by(pivots: np.ndarray, rows: int) -> np.ndarray:
-    """The order of rows that exchanges with ``pivots`` (LAPACK's, from 1) make."""
-    order = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
-    for place in np.ndindex(pivots.shape[:-1]):
-        for k, other in enumerate(pivots[place]):
-            order[place][[k, other - 1]] = order[place][[other - 1, k]]
-    return order

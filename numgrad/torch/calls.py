@@ -44,15 +44,20 @@ from __future__ import annotations
 
 import re
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from copy import copy
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.autograd.variable import Tensor as Base
+from numgrad.autograd.forward_ad import has_tangent
+from numgrad.autograd.history import check_view
+from numgrad.autograd.modes import enable_grad, no_grad
+from numgrad.autograd.variable import Tensor as Base, root
+from numgrad.autograd.versions import mark_written
 from numgrad.codegen.cpython import hot_paths
+from numgrad.core.abstract import AbstractLength
 from numgrad.core.axis import AxisOp
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.interpreter import state
@@ -64,7 +69,7 @@ from numgrad.errors import (
     NumgradTypeError,
     NumgradValueError,
 )
-from numgrad.tensors.inplace import as_before, inplace as write_operation
+from numgrad.tensors.inplace import as_before, check_history, inplace as write_operation
 from numgrad.tensors.recorder import CallRecorder, MachineEntry, late_method, takes
 from numgrad.torch import dtypes
 from numgrad.torch.missing import refuse
@@ -137,7 +142,8 @@ class TableRow:
         self.operands = tuple([self.parameters[k] for k in section.operands])
         defaults = function.__defaults__ or ()
         self.defaults = dict(zip(self.positional[::-1], defaults[::-1], strict=False))
-        self.named = named_tuple(name, fields.split()) if fields else None
+        module = "numgrad.torch.return_types"
+        self.named = namedtuple(name, fields.split(), module=module) if fields else None
 
     def base(self, args: Iterable[Any], params: dict[str, Any]) -> Any:
         """The result as Tensors of numgrad."""
@@ -167,6 +173,13 @@ class TableRow:
         if bare:
             return of_each(lambda x: OPS["reshape"](x, shape=()), result)
         return of_each(OPS["copy"], result) if "copies" in self.flags else result
+
+    def name_results(self, result: Any) -> Any:
+        """A tuple of results as the named one, if it has so many."""
+        named = self.named
+        if named is None or not isinstance(result, tuple) or len(result) != len(named._fields):
+            return result
+        return named(*result)
 
     def spelled(self, name: str) -> str:
         """The name of a parameter, which may be written as NumPy calls it."""
@@ -280,13 +293,6 @@ def cast(value: Any, d: Any) -> Any:
     return value
 
 
-def named_tuple(name: str, fields: Sequence[str]) -> Any:
-    """A class of named tuples, as ``torch.return_types`` has it."""
-    kind = namedtuple(name, fields)
-    kind.__module__ = "numgrad.torch.return_types"
-    return kind
-
-
 # ------------------------------------------------------------------------------ reading of tables
 
 
@@ -331,31 +337,22 @@ def pairs(text: str) -> list[tuple[str, str]]:
 # ---------------------------------------------------------------------------------------- results
 
 
-def finish(row: TableRow, result: Any) -> Any:
-    """A result as users see it."""
-    named = row.named
-    if named is not None and isinstance(result, tuple) and len(result) == len(named._fields):
-        return named(*map(wrap, result))
-    return wrap(result)
-
-
-def write(row: TableRow, out: Any, result: Any) -> Any:
+def write(name: str, out: Any, result: Any) -> Any:
     """Write a result into ``out``, which is returned."""
     if isinstance(result, tuple | list):
-        for target, value in zip(out, result, strict=True):
-            write(row, target, value)
-        return row.named(*out) if row.named is not None else out
+        return tuple([write(name, *pair) for pair in zip(out, result, strict=True)])
     if not isinstance(out, Tensor):
-        raise NumgradTypeError(f"{row.name}(): argument 'out' must be Tensor, got {out!r:.40}")
+        raise NumgradTypeError(f"{name}(): argument 'out' must be Tensor, got {out!r:.40}")
     target = out._tensor
     check_cast(result.dtype, target.dtype, "the desired output type")
-    if state.grad_enabled and (target.requires_grad or result.requires_grad):
+    followed = state.grad_enabled and (target.requires_grad or result.requires_grad)
+    if followed or has_tangent(target) or has_tangent(result):
         raise NumgradRuntimeError(
-            f"{row.name}(): functions with out=... arguments don't support automatic "
+            f"{name}(): functions with out=... arguments don't support automatic "
             "differentiation, but one of the arguments requires grad; use copy_, or torch.no_grad()"
         )
     if tuple(target.shape) != tuple(result.shape):
-        resize(row.name, target, tuple(result.shape))
+        resize(name, target, tuple(result.shape))
     target.copy_(result)  # pyright: ignore
     return out
 
@@ -429,22 +426,17 @@ def in_python(row: TableRow) -> Callable[..., Any]:
         for a in args:
             kind = type(a)
             if kind is not Tensor and hasattr(kind, "__torch_function__"):
-                return overridden(row, kind, args, params)
+                return kind.__torch_function__(FUNCTIONS[row.name], (kind,), args, params)
         if isinstance(row.op, AxisOp) and len(args) == 1 and not params and out is None:
             given = _plain(row, args)
             if given is not None and given[0].size:
                 # the plan of all elements, which machine code learns
                 return wrap(row.op(*given))
         result = row.base(args, params)
-        return finish(row, result) if out is None else write(row, out, result)
+        return row.name_results(wrap(result) if out is None else write(row.name, out, result))
 
     call.__name__ = call.__qualname__ = row.name
     return call
-
-
-def overridden(row: TableRow, kind: Any, args: tuple, params: dict[str, Any]) -> Any:
-    """The result by an operand's class that says itself what functions mean."""
-    return kind.__torch_function__(FUNCTIONS[row.name], (kind,), args, params)
 
 
 FUNCTIONS: dict[str, Any] = {}
@@ -453,8 +445,9 @@ _direct: list[tuple[TableRow, Any, list[Callable[..., Any]]]] = []
 """Rows whose calls machine code can do: row, function, methods."""
 
 
+@cache
 def function_of(row: TableRow) -> Any:
-    """The function of a row."""
+    """The function of a row, one for all names and modules that it has."""
     call = in_python(row)
     members = {"__call__": staticmethod(call), "__slots__": (), "__doc__": row.function.__doc__}
     function = type(row.name, (Function,), members)(row)
@@ -503,22 +496,18 @@ def inplace_of(row: TableRow) -> Callable[..., Any]:
 
     def write(self: Tensor, *args: Any, **params: Any) -> Tensor:
         target = self._tensor
+        if "restrides" in row.flags:
+            restride(self, names, row, args, params)
+            return self
         if row.op is not None and not params:
             given = _plain(row, (self, *args))
             if given is not None and len(given) == len(row.op.inputs):
                 write_operation(row.op, names, target, given[1:], {})
                 return self
         before = self
-        if "restrides" not in row.flags and state.grad_enabled and target.requires_grad:
+        if state.grad_enabled and target.requires_grad:
             before = wrap(as_before(target))  # what is saved of it is what it was
         result = row.base((before, *[before if a is self else a for a in args]), params)
-        if "restrides" in row.flags:  # the same memory, seen otherwise
-            if state.grad_enabled and target.requires_grad and target.is_leaf:
-                raise NumgradRuntimeError(
-                    f"{names}: a leaf that requires grad cannot become a view; use {row.name}"
-                )
-            self._tensor = result
-            return self
         store(row, target, result)
         return self
 
@@ -536,9 +525,25 @@ def inplace_of(row: TableRow) -> Callable[..., Any]:
     return method
 
 
+def restride(x: Tensor, name: str, row: TableRow, args: tuple, params: dict[str, Any]) -> None:
+    """Let a Tensor show its memory otherwise; where nothing is recorded, a leaf remains one."""
+    target = x._tensor
+    check_history(name, target)
+    if state.grad_enabled and root(target)._requires_grad:
+        check_view(name, target)
+    if state.interpreters or (target.requires_grad and not target.is_leaf):
+        with enable_grad():  # what it is made of is known, also where nothing is computed
+            x._tensor = row.base((x, *args), params)
+        return
+    with no_grad():
+        target.data = row.base((x, *args), params)
+    if not target.is_inference():
+        mark_written(target)
+
+
 def acceptable(other: Any) -> bool:
     """Whether operators compute with an operand."""
-    return isinstance(other, (Tensor, Base, np.ndarray, *_NUMBERS))
+    return isinstance(other, (Tensor, Base, np.ndarray, AbstractLength, *_NUMBERS))
 
 
 def _listed(function: Any, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -597,7 +602,6 @@ def _install() -> None:
 
 RECORDER = CallRecorder("torch_recorder", _install, WRAPPER=Tensor, WRAPPED_PARAMETER=Parameter)
 """Machine code behind calls of this room."""
-attach = partial(setattr, Tensor)
 
 
 # --------------------------------------------------------------------------------------- modules
@@ -614,13 +618,10 @@ _UNARY = {"neg": "neg", "abs": "abs", "bitwise_not": "invert", "positive": "pos"
 
 def publish(space: str, public: dict[str, Any], rows: dict[str, TableRow]) -> None:
     """Put the functions of rows into a module, and those of the topmost one on ``Tensor``."""
-    made: dict[int, Any] = {}
     if space:
         public["__getattr__"] = refuse(public)
     for name, row in rows.items():
-        function = made.get(id(row))
-        if function is None:
-            function = made[id(row)] = _published(row) or function_of(row)
+        function = function_of(row)
         if "method" not in row.flags:
             public[name] = function
         if space:
@@ -631,16 +632,6 @@ def publish(space: str, public: dict[str, Any], rows: dict[str, TableRow]) -> No
         if "inplace" in row.flags:
             setattr(Tensor, f"{name}_", inplace_of(row))
             public[f"{name}_"] = vars(Tensor)[f"{name}_"]
-
-
-_all: dict[int, Any] = {}
-
-
-def _published(row: TableRow) -> Any:
-    """The function of a row that several modules have."""
-    if id(row) not in _all:
-        _all[id(row)] = function_of(row)
-    return _all[id(row)]
 
 
 def _power_by_products(general: Callable[..., Any]) -> Callable[..., Any]:

@@ -103,9 +103,9 @@ def default(d: Any) -> Any:
 
 
 def _written(name: str, out: Any, made: Any) -> Any:
-    from numgrad.torch.calls import ROWS, write
+    from numgrad.torch.calls import write
 
-    return write(ROWS[""]["clone"], out, made._tensor)
+    return write(name, out, made._tensor)
 
 
 def of_shape(name: str, fill: Callable[..., Any]) -> Callable[..., Tensor]:

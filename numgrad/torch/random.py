@@ -306,8 +306,8 @@ METHODS: dict[str, Callable[..., Tensor]] = {
         ("log_normal_", lambda s, n, d, m, w: s.lognormal(m, w, n), {"mean": 1.0, "std": 2.0}),
         ("bernoulli_", _draw_bernoulli, {"p": 0.5}),
     )
-}  # fmt: skip
-"""Methods of Tensors that fill them."""
+} | {"bernoulli": bernoulli, "multinomial": multinomial}  # fmt: skip
+"""Methods of Tensors that fill them, and of probabilities."""
 
 
 __getattr__ = _refuse(globals())

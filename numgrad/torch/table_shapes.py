@@ -10,7 +10,8 @@ import numpy as np
 
 import numgrad as ng
 from numgrad.autograd.batching.batch import Batched
-from numgrad.autograd.variable import Tensor as Base
+from numgrad.autograd.history import follows_root
+from numgrad.autograd.variable import Tensor as Base, root
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
@@ -28,9 +29,12 @@ def _expand(x: Any, shape: Any) -> Any:
             f"expand: the number of sizes provided ({len(shape)}) must be greater or equal to the "
             f"number of dimensions in the tensor ({x.ndim})"
         )
-    return ng.broadcast_to(
+    result = ng.broadcast_to(
         x, tuple(x.shape[k - new] if n == -1 and k >= new else n for k, n in enumerate(shape))
     )
+    if type(result._array) is np.ndarray:  # NumPy's are read-only
+        result._array.flags.writeable = x._array.flags.writeable
+    return result
 
 
 def _repeat(x: Any, reps: Any) -> Any:
@@ -189,7 +193,7 @@ def _as_strided(x: Any, size: Any, stride: Any, offset: Any) -> Any:
     if not _is_plain(x):
         places, begin = positions(x, size, stride, offset)
         return ng.take(ng.reshape(x, (-1,)), places - begin)
-    owner = x if x._base is None else x._base
+    owner = root(x)
     whole, item = Region(owner._array, x._array), x.itemsize
     begin = whole.offset if offset is None else whole.origin + int(offset) * item
     steps = [int(step) * item for step in stride]
@@ -205,18 +209,24 @@ def _as_strided(x: Any, size: Any, stride: Any, offset: Any) -> Any:
 
 def _seen(x: Any, shape: Any, dtype: Any, strides: Any, offset: int = 0) -> Any:
     """The memory of a Tensor, read in another way from ``offset`` bytes after where it begins."""
-    owner = x if x._base is None else x._base
+    owner = root(x) if follows_root(x) else x
     where = Region(owner._array, x._array)
     where.part, where.strides, where.offset = Meta(shape, dtype), strides, where.offset + offset
-    out = OPS["region"](owner, where=where)
-    if not np.may_share_memory(out._array, owner._array):
+    try:
+        out = OPS["region"](owner, where=where)
+    except (TypeError, ValueError) as error:
+        raise NumgradRuntimeError(
+            "as_strided: takes elements outside of a view that a Function returned or that was "
+            "made under no_grad(), whose history is not its base's; take a view of the base"
+        ) from error
+    if out.size and not np.may_share_memory(out._array, owner._array):
         out._array.flags.writeable = False  # the owner is not contiguous: writes are refused
     return out
 
 
 def contiguous(x: Any) -> bool:
-    """Whether elements lie one behind the other in order; examples of a batch count as if."""
-    return isinstance(x, Batched) or x._array.flags.c_contiguous
+    """Whether elements lie one behind the other; what has no memory of its own counts as if."""
+    return isinstance(x, Batched) or state.ground.deferred or x._array.flags.c_contiguous
 
 
 def _is_plain(x: Any) -> bool:
@@ -253,8 +263,7 @@ def positions(x: Any, size: Any, stride: Any, offset: Any) -> tuple[np.ndarray, 
     """Numbers of elements in memory, from its beginning, and where ``x`` begins."""
     begin = 0
     if not isinstance(x, Batched):
-        owner = x if x._base is None else x._base
-        begin = (address(x) - address(owner)) // x.itemsize
+        begin = (address(x) - address(root(x))) // x.itemsize
     start = begin if offset is None else int(offset)
     places = np.full(tuple(size), start, np.int64)
     for axis, (length, step) in enumerate(zip(size, stride, strict=True)):
@@ -449,6 +458,9 @@ unflatten(input, dim, sizes): _unflatten(input, dim, tuple(sizes))
 {split=split_size_or_sections split_with_sizes=split_sizes}(input, @, dim=0): _split(input, @, dim)
 chunk(input, chunks, dim=0): _chunk(input, chunks, dim)
 tensor_split(input, indices_or_sections, dim=0): _tensor_split(input, indices_or_sections, dim)
+{unsafe_split=split_size unsafe_split_with_sizes=split_sizes}(input, @, dim=0): tuple(
+    map(ng.copy, _split(input, @, dim)))
+unsafe_chunk(input, chunks, dim=0): tuple(map(ng.copy, _chunk(input, chunks, dim)))
 narrow(input, dim, start, length): _narrow(input, dim, start, length)
 index_select(input, dim, index): ng.take(input, _row(index), dim)
 [same 1 method]
@@ -462,6 +474,8 @@ as_strided(input, size, stride, storage_offset=None): _as_strided(
     input, size, stride, storage_offset)
 unsqueeze(input, dim): ng.expand_dims(input, dim)
 t(input): _t(input)
+as_strided(input, size, stride, storage_offset=None): _as_strided(
+    input, size, stride, storage_offset)
 [same 1 inplace restrides axis]
 squeeze(input, dim=None): _squeeze(input, dim)
 transpose(input, dim0, dim1): ng.swapaxes(input, dim0, dim1)
@@ -500,8 +514,6 @@ cartesian_prod(*tensors): tensors[0] if len(tensors) == 1 else ng.stack(
 combinations(input, r=2, with_replacement=False): _combinations(input, r, with_replacement)
 view_as_real(input): _view_as_real(input)
 view_as_complex(input): _pairs(input)
-real(input): ng.real(input) if input.dtype.kind == "c" else input
-imag(input): ng.imag(input)
 [same 1 function]
 unravel_index(indices, shape): computed(lambda places: np.unravel_index(
     places, shape if isinstance(shape, int) else tuple(shape)), indices)
@@ -514,7 +526,7 @@ copies alias diagonal as_strided permute transpose t squeeze unsqueeze unbind sp
  narrow expand view unfold
 [same 0]
 aliases concat=cat concatenate=cat row_stack=vstack moveaxis=movedim swapaxes=transpose
- swapdims=transpose unsafe_split=split unsafe_chunk=chunk unsafe_split_with_sizes=split_with_sizes
+ swapdims=transpose
 """
 
 table("", globals(), TABLE)

@@ -20,7 +20,7 @@ from numgrad.autograd.batching.batch import Batched, BatchingInterpreter
 from numgrad.autograd.forward_ad import ForwardInterpreter
 from numgrad.autograd.function import function_call
 from numgrad.autograd.node import conform_tensor
-from numgrad.autograd.variable import Tensor, constant
+from numgrad.autograd.variable import Tensor, constant, root
 from numgrad.core.abstract import zeros
 from numgrad.core.interpreter import ThreadSettings, bind, interpreter, state
 from numgrad.core.op import OPS
@@ -95,7 +95,7 @@ def _with_tangents(
             results = _as_tuple(outputs)
             _check_count(function, out_tangents, results)
             for k, (y, t) in enumerate(zip(results, out_tangents, strict=True)):
-                _set_tangent(level, f"{function.__name__}.jvp", k, y, t, tangents)
+                _set_tangent(level, f"{function.__name__}.jvp", k, y, t, tangents, args)
     return outputs, ctx
 
 
@@ -118,11 +118,15 @@ def _check_count(function: function_call.Definition, tangents: tuple, results: t
 
 
 def _set_tangent(
-    level: ForwardInterpreter, name: str, k: int, y: Any, t: Any, tangents: Sequence[Any]
-) -> None:
+    level: ForwardInterpreter, name: str, k: int, y: Any, t: Any, tangents: Sequence[Any],
+    args: tuple,
+) -> None:  # fmt: skip
     """Give output ``y`` the tangent that a jvp returned for it."""
+    dirty = any(y is a for a in args)
     if t is None:
-        if isinstance(y, Tensor) and level.tangent(y) is not None:  # that of an input it shows
+        if dirty:
+            level.write(y, None)
+        elif isinstance(y, Tensor) and level.tangent(y) is not None:  # that of an input it shows
             level.set_tangent(y, _zeros(y))
         return
     if not isinstance(y, Tensor) or y.dtype.kind not in "fc":
@@ -144,7 +148,16 @@ def _set_tangent(
         )
     if t.dtype != y.dtype:
         t = bind(OPS["astype"], (t, y.dtype), {})
-    elif any(t is each for each in tangents) and not isinstance(y._memory, Tensor):
+    if dirty:
+        return level.write(y, t)  # which views of the input see as well
+    for a, tangent in zip(args, tangents, strict=True):
+        if isinstance(a, Tensor) and root(a) is root(y) and root(t) is not root(tangent):
+            raise NumgradRuntimeError(
+                f"{name}: output {k} is a view of an input, and its tangent no view of that "
+                "input's, so writes to one would not reach the other; return a view from jvp, or "
+                "a clone() from forward"
+            )
+    if any(t is each for each in tangents) and not isinstance(y._memory, Tensor):
         t = bind(OPS["copy"], (t,), {})  # writes to y must not change that of the input
     level.set_tangent(y, t)
 

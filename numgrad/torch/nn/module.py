@@ -99,8 +99,8 @@ GIVEN["Function"] = Function
 GIVEN["Buffer"] = Buffer
 GIVEN["UninitializedParameter"] = UninitializedParameter
 GIVEN["UninitializedBuffer"] = UninitializedBuffer
-members = specialize("numgrad.nn.module.members")
 hooks = specialize("numgrad.nn.module.hooks")
+members = specialize("numgrad.nn.module.members")
 states = specialize("numgrad.nn.module.state_dict", _taken=_taken)
 _base = specialize("numgrad.nn.module.module").Module
 
@@ -211,11 +211,10 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> Any:
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
     """Take a prefix away from the keys of a state."""
-    metadata = getattr(state_dict, "_metadata", None)
-    for entries in [state_dict] if metadata is None else [state_dict, metadata]:
+    for entries in (state_dict, getattr(state_dict, "_metadata", {})):
         for key in list(entries):
-            if key.startswith(prefix) and (entries is state_dict or key != prefix):
-                entries[key.removeprefix(prefix)] = entries.pop(key)
+            if key.startswith(prefix) or (key and key == prefix.replace(".", "")):
+                entries[key[len(prefix) :]] = entries.pop(key)
 
 
 REGISTRATIONS = {
