@@ -10,7 +10,8 @@ import numgrad as ng
 from numgrad.autograd.batching.batch import Batched
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradLinAlgError, NumgradRuntimeError
-from numgrad.torch.calls import LinAlgError as LinAlgError, publish, table
+from numgrad.torch.arguments import LinAlgError as LinAlgError
+from numgrad.torch.calls import publish, table
 from numgrad.torch.table_products import cross as cross_product  # noqa: F401 (in the table)
 
 __all__ = ["LinAlgError"]

@@ -50,6 +50,8 @@ def median(name: str, x: Any, dim: Any, keepdim: bool) -> Any:
     """The lower of the middle numbers; NaN where there is one, unless they are left out."""
     rows, axis = (ng.reshape(x, (-1,)), 0) if dim is None else (x, dim)
     count = rows.shape[axis]
+    if not count and dim is None and rows.dtype.kind == "f":
+        return ng.sum(rows) + np.nan
     if not count:
         raise NumgradIndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
     order = ng.argsort(rows.detach(), axis, stable=True)  # NaN come last
@@ -69,6 +71,8 @@ def median(name: str, x: Any, dim: Any, keepdim: bool) -> Any:
 
 def _mode(x: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
     """The most frequent number, the smallest of several, and the last index of it."""
+    if not x.shape[axis]:
+        raise NumgradIndexError(f"mode(): Expected reduction dim {axis} to have non-zero size.")
     order = ng.argsort(x.detach(), axis, stable=True)
     rows = ng.moveaxis(ng.take_along_axis(x.detach(), order, axis), axis, -1)
     places = ng.arange(rows.shape[-1])
@@ -94,13 +98,12 @@ def _topk(x: Any, k: int, axis: int, largest: bool) -> tuple[Any, Any]:
 def _histc(x: Any, bins: int, low: float, high: float) -> Any:
     def counts(numbers: np.ndarray) -> np.ndarray:
         span = (low, high)
-        if low == high == 0 and numbers.size:
+        if low == high and numbers.size:
             span = numbers.min(), numbers.max()
         if span[0] == span[1]:
             span = span[0] - 1, span[1] + 1
-        return np.histogram(numbers, bins, (float(span[0]), float(span[1])))[0].astype(
-            numbers.dtype
-        )
+        found, _ = np.histogram(numbers, bins, (float(span[0]), float(span[1])))
+        return found.astype(numbers.dtype)
 
     return computed(counts, x)
 
@@ -159,11 +162,26 @@ def _truth(x: Any, out: Any) -> Any:
     return typed(out, x.dtype if x.dtype == np.uint8 else None)
 
 
-def _diff(x: Any, n: int, axis: int, *parts: Any) -> Any:
-    before, after = parts
+def _place(function: Any, x: Any, dim: Any, keepdim: bool) -> Any:
+    if not (x.size if dim is None else x.shape[dim]):
+        raise NumgradIndexError(
+            f"{function.__name__}(): Expected reduction dim to be specified, and to have elements, "
+            f"for an operand of shape {list(x.shape)}"
+        )
+    return function(x, dim, keepdims=keepdim)
+
+
+def _trapezoid(function: Any, y: Any, x: Any, dx: float, axis: int) -> Any:
+    if not y.shape[axis]:
+        return ng.sum(y, axis) if function is ng.trapezoid else y
+    return function(y, x, dx, axis=axis)
+
+
+def _diff(x: Any, n: int, axis: int, *around: Any) -> Any:
     if n == 0:
         return ng.copy(x)
-    return ng.diff(x, min(n, x.shape[axis]), axis, before, after)
+    length = x.shape[axis] + sum(part.shape[axis] for part in around if part is not None)
+    return ng.diff(x, min(n, length), axis, *around)
 
 
 TABLE = """
@@ -188,7 +206,7 @@ count_nonzero(input, dim=None): ng.count_nonzero(input, dim)
 aminmax(input, *, dim=None, keepdim=False) -> min max: (
     ng.min(input, dim, keepdims=keepdim), ng.max(input, dim, keepdims=keepdim))
 [same 1 axis]
-{argmax argmin}(input, dim=None, keepdim=False): ng.@(input, dim, keepdims=keepdim)
+{argmax argmin}(input, dim=None, keepdim=False): _place(ng.@, input, dim, keepdim)
 {max min}(input, dim=None, keepdim=False, *, other=None) -> values indices: @ == _extreme(
     "@", input, dim, keepdim, other)
 {median nanmedian}(input, dim=None, keepdim=False) -> values indices: median(
@@ -207,7 +225,7 @@ kthvalue(input, k, dim=-1, keepdim=False) -> values indices: _at(
 logcumsumexp(input, dim): ng.logcumsumexp(input, dim)
 diff(input, n=1, dim=-1, prepend=None, append=None): _diff(input, n, dim, prepend, append)
 [whole 1 dtype axis inplace]
-{cumsum cumprod}(input, dim, *, dtype=None): typed(ng.@(input, dim), dtype)
+{cumsum cumprod}(input, dim, *, dtype=None): ng.@(input, dim)
 [float 1 dtype axis]
 {softmax log_softmax}(input, dim, dtype=None): OPS["@"](input, axis=dim)
 [same 1]
@@ -215,7 +233,9 @@ unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     input, return_inverse=return_inverse, return_counts=return_counts, axis=dim)
 unique_consecutive(input, return_inverse=False, return_counts=False, dim=None): (
     ng.unique_consecutive(input, return_inverse, return_counts, dim))
-bincount(input, weights=None, minlength=0): ng.bincount(input, weights, minlength)
+bincount(input, weights=None, minlength=0): typed(
+    ng.bincount(input, weights, minlength),
+    weights.dtype if weights is not None and weights.dtype == np.float32 else None)
 histc(input, bins=100, min=0, max=0): _histc(input, bins, min, max)
 histogram(input, bins, *, range=None, weight=None, density=False) -> hist bin_edges: _histogram(
     input, bins, range, weight, density)
@@ -245,8 +265,8 @@ searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None,
     input, out_int32, right, side))
 bucketize(input, boundaries, *, out_int32=False, right=False): _search(
     boundaries, input, out_int32, right, None)
-[float 2 function]
-{trapezoid cumulative_trapezoid}(y, x=None, *, dx=1.0, dim=-1): ng.@(y, x, dx, axis=dim)
+[float 2 axis function]
+{trapezoid cumulative_trapezoid}(y, x=None, *, dx=1.0, dim=-1): _trapezoid(ng.@, y, x, dx, dim)
 aliases trapz=trapezoid
 """
 table("", globals(), TABLE)

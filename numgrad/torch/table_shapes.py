@@ -100,6 +100,8 @@ def _split(x: Any, size: Any, dim: int) -> tuple:
 
 
 def _chunk(x: Any, chunks: int, dim: int) -> tuple:
+    if chunks < 1:
+        raise NumgradRuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     if not x.shape[dim]:
         return tuple(ng.array_split(x, chunks, dim))
     return _split(x, max(-(-x.shape[dim] // chunks), 1), dim)
@@ -108,7 +110,30 @@ def _chunk(x: Any, chunks: int, dim: int) -> tuple:
 def _tensor_split(x: Any, parts: Any, dim: int) -> tuple:
     if hasattr(parts, "tolist"):
         parts = parts.tolist()
+    if not x.ndim or (isinstance(parts, int) and parts < 1):
+        raise NumgradRuntimeError(
+            f"tensor_split: {parts} sections of a tensor with {x.ndim} dimensions; it needs at "
+            "least one of each"
+        )
     return tuple(ng.array_split(x, parts if isinstance(parts, int) else list(parts), dim))
+
+
+def _even_split(name: str, x: Any, parts: Any, dim: int, least: int) -> tuple:
+    at_least(name, x, least)
+    if isinstance(parts, int) and (parts < 1 or x.shape[dim] % parts):
+        raise NumgradRuntimeError(
+            f"{name}: {parts} sections do not divide the length {x.shape[dim]} of dimension {dim}"
+        )
+    return _tensor_split(x, parts, dim)
+
+
+def at_least(name: str, x: Any, rank: int) -> Any:
+    """Raise where a Tensor has too few dimensions."""
+    if x.ndim < rank:
+        raise NumgradRuntimeError(
+            f"{name}: the input must have at least {rank} dimensions, got {x.ndim}"
+        )
+    return x
 
 
 def _narrow(x: Any, dim: int, start: Any, length: int) -> Any:
@@ -141,7 +166,10 @@ def _gather(x: Any, dim: int, index: Any) -> Any:
 
 def _scatter(x: Any, axis: int, index: Any, src: Any, reduce: Any, whole: bool = True) -> Any:
     index = _row(index)
+    src = as_elements(x, src)
     src = _row(src) if isinstance(src, Base) else ng.full(index.shape, src, x.dtype)
+    if not index.size:
+        return ng.copy(x)
     src = src[tuple(slice(n) for n in index.shape)]
     if reduce is None:
         return OPS["scatter"](x, index, src, axis=axis)
@@ -152,7 +180,9 @@ def _scatter(x: Any, axis: int, index: Any, src: Any, reduce: Any, whole: bool =
 
 
 def _index_write(name: str, x: Any, axis: int, index: Any, value: Any, *more: Any) -> Any:
-    if name != "index_fill" and value.ndim == 0:
+    if name == "index_fill":
+        value = as_elements(x, value)
+    elif value.ndim == 0:
         value = ng.reshape(value, (1,) * x.ndim)
     if more and x.dtype.kind in "bu":  # a factor, whose sign they lack
         value, more = value * cast(more[0], x.dtype), ()
@@ -182,7 +212,21 @@ def _masked_select(x: Any, mask: Any) -> Any:
     return x[mask]
 
 
+def as_elements(x: Any, value: Any) -> Any:
+    """A value in the dtype of where it is written; complex ones are not made real."""
+    kind = getattr(value, "dtype", np.asarray(value).dtype).kind
+    if kind == "c" and x.dtype.kind != "c":
+        raise NumgradRuntimeError(f"a complex value cannot be written into {x.dtype} numbers")
+    return cast(value, x.dtype) if isinstance(value, Base) else x.dtype.type(value)
+
+
 def _masked_write(name: str, x: Any, mask: Any, value: Any) -> Any:
+    if name == "masked_fill":
+        if value is not None and getattr(value, "ndim", 0):
+            raise NumgradRuntimeError(
+                f"masked_fill only supports a 0-dimensional value, got {value.ndim} dimension(s)"
+            )
+        value = as_elements(x, value)
     shape = np.broadcast_shapes(x.shape, mask.shape)
     x, mask = ng.broadcast_to(x, shape), ng.broadcast_to(mask, shape)
     return OPS[name](x, mask, value)
@@ -237,6 +281,10 @@ def _is_plain(x: Any) -> bool:
 
 
 def _adjoint(x: Any) -> Any:
+    if x.ndim == 1:
+        raise NumgradRuntimeError("adjoint is only supported on matrices or batches of matrices")
+    if not x.ndim:
+        return conjugated(x)
     return conjugated(ng.swapaxes(x, -1, -2))
 
 
@@ -292,6 +340,10 @@ def _nonzero_static(x: Any, size: int, fill: int) -> Any:
 
 def _combinations(x: Any, r: int, replaced: bool) -> Any:
     choose = combinations_with_replacement if replaced else combinations
+    if x.ndim != 1 or r < 0:
+        raise NumgradRuntimeError(f"combinations: needs 1 dimension, not {x.ndim}, and r >= 0")
+    if not r:
+        return ng.zeros((0,), x.dtype)
     rows = np.array(list(choose(range(x.shape[0]), r)), np.int64).reshape(-1, r)
     return ng.take(x, rows, 0)
 
@@ -358,14 +410,6 @@ def _pairs(x: Any) -> Any:
     return _seen(x, x.shape[:-1], np.result_type(x.dtype, np.complex64), tuple(strides))
 
 
-def _triangle(function: Any, x: Any, diagonal: int) -> Any:
-    if x.ndim < 2:
-        raise NumgradRuntimeError(
-            f"{function.__name__}: input tensor must have at least 2 dimensions, got {x.ndim}"
-        )
-    return function(x, diagonal)
-
-
 def _rot90(x: Any, k: int, dims: tuple[int, ...]) -> Any:
     if len(dims) != 2 or x.ndim < 2 or dims[0] % x.ndim == dims[1] % x.ndim:
         raise NumgradRuntimeError(
@@ -378,13 +422,10 @@ def _rot90(x: Any, k: int, dims: tuple[int, ...]) -> Any:
 
 
 def _roll(x: Any, shifts: Any, dims: Any) -> Any:
-    shifts, dims = ((v,) if isinstance(v, int) else tuple(v or ()) for v in (shifts, dims))
-    if not dims and len(shifts) == 1:
-        return ng.roll(x, shifts[0])
-    if len(dims) != len(shifts) or not dims:
-        raise NumgradRuntimeError(
-            f"roll: shifts and dimensions must align. shifts: {len(shifts)}, dims: {len(dims)}"
-        )
+    if shifts == ():
+        raise NumgradRuntimeError("roll: `shifts` required")
+    if not dims and dims != 0:
+        return ng.roll(x, shifts if isinstance(shifts, int) else shifts[0])
     return ng.roll(x, shifts, dims)
 
 
@@ -420,13 +461,21 @@ flatten(input, start_dim=0, end_dim=-1): _flatten(input, start_dim, end_dim)
 ravel(input): ng.reshape(input if contiguous(input) else ng.copy(input), (-1,))
 adjoint(input): _adjoint(input)
 movedim(input, source, destination): ng.moveaxis(input, source, destination)
+hsplit(input, indices_or_sections): _even_split(
+    "hsplit", input, indices_or_sections, 1 if input.ndim > 1 else 0, 1)
+vsplit(input, indices_or_sections): _even_split("vsplit", input, indices_or_sections, 0, 2)
+dsplit(input, indices_or_sections): _even_split("dsplit", input, indices_or_sections, 2, 3)
 unbind(input, dim=0): tuple(ng.unbind(input, dim))
 select(input, dim, index): _select(input, dim, index)
-diagonal(input, offset=0, dim1=0, dim2=1): ng.diagonal(input, offset, dim1, dim2)
+diagonal(input, offset=0, dim1=0, dim2=1): ng.diagonal(
+    input, offset, axis_of("diagonal", input, dim1), axis_of("diagonal", input, dim2))
 diag(input, diagonal=0): ng.copy(ng.diag(input, diagonal))
 diag_embed(input, offset=0, dim1=-2, dim2=-1): ng.diag_embed(input, offset, dim1, dim2)
 diagflat(input, offset=0): ng.diagflat(input, offset)
 rot90(input, k=1, dims=(0, 1)): _rot90(input, k % 4, tuple(dims))
+fliplr(input): ng.copy(ng.fliplr(at_least("fliplr", input, 2)))
+flipud(input): ng.copy(ng.flipud(at_least("flipud", input, 1)))
+roll(input, shifts, dims=None): _roll(input, shifts, dims)
 masked_select(input, mask): _masked_select(input, mask)
 take(input, index): ng.take(input, index)
 take_along_dim(input, indices, dim=None): _take_along(input, indices, dim)
@@ -435,16 +484,8 @@ nonzero(input, *, as_tuple=False): (
 argwhere(input): ng.argwhere(input)
 clone(input, *, memory_format=None): input.clone()
 conj(input): conjugated(input)
-[same 2 refuses=bc]
-isin(input, test_elements, *, assume_unique=False, invert=False): ng.isin(
-    input, test_elements, assume_unique, invert)
 [same 1 indices]
-hsplit(input, indices_or_sections): _tensor_split(
-    input, indices_or_sections, 1 if input.ndim > 1 else 0)
-{vsplit=0 dsplit=2}(input, indices_or_sections): _tensor_split(input, indices_or_sections, @)
-{fliplr flipud}(input): ng.copy(ng.@(input))
 gather(input, dim, index, *, sparse_grad=False): _gather(input, dim, index)
-roll(input, shifts, dims=None): _roll(input, shifts, dims)
 [first 2 indices]
 as_strided_scatter(input, src, size, stride, storage_offset=None): _strided_scatter(
     input, src, size, stride, storage_offset)
@@ -470,8 +511,6 @@ view_as(input, other): _view(input, other.shape, None)
 reshape_as(input, other): ng.reshape(input, other.shape)
 sum_to_size(input, *size): _sum_to(input, tuple(_listed(size)))
 [same 1 inplace restrides]
-as_strided(input, size, stride, storage_offset=None): _as_strided(
-    input, size, stride, storage_offset)
 unsqueeze(input, dim): ng.expand_dims(input, dim)
 t(input): _t(input)
 as_strided(input, size, stride, storage_offset=None): _as_strided(
@@ -480,7 +519,7 @@ as_strided(input, size, stride, storage_offset=None): _as_strided(
 squeeze(input, dim=None): _squeeze(input, dim)
 transpose(input, dim0, dim1): ng.swapaxes(input, dim0, dim1)
 [same 1 inplace]
-{tril triu}(input, diagonal=0): _triangle(ng.@, input, diagonal)
+{tril triu}(input, diagonal=0): ng.@(input, diagonal)
 [first 0,2 inplace]
 masked_fill(input, mask, value): _masked_write("masked_fill", input, mask, value)
 [equal 0,2 inplace]
@@ -500,6 +539,9 @@ index_reduce(input, dim, index, source, reduce, *, include_self=True): _index_re
     input, dim, index, source, reduce, include_self)
 [first 0,3 inplace axis]
 index_fill(input, dim, index, value): _index_write("index_fill", input, dim, index, value)
+[number 2 function]
+isin(elements, test_elements, *, assume_unique=False, invert=False): ng.isin(
+    elements, test_elements, assume_unique, invert)
 [number 1 function]
 cat(tensors, dim=0): _cat(tensors, dim)
 stack(tensors, dim=0): ng.stack(list(tensors), axis=dim)
