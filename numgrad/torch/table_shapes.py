@@ -186,7 +186,7 @@ def _index_write(name: str, x: Any, axis: int, index: Any, value: Any, *more: An
         value = as_elements(x, value)
     elif value.ndim == 0:
         value = ng.reshape(value, (1,) * x.ndim)
-    if more and x.dtype.kind in "bu":  # a factor, whose sign they lack
+    if more and x.dtype.kind in "ub":  # a factor, whose sign they lack
         value, more = value * cast(more[0], x.dtype), ()
     return OPS[name](x, _row(index), value, axis, *more)
 
