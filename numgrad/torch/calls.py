@@ -26,17 +26,19 @@ first and third):
 ``equal``
     not at all, and Tensors of several dtypes raise;
 ``same``
-    not at all: these are just what has to be Tensors.
+    not at all: these are just what has to be Tensors;
+``own``
+    by the expression, which takes Tensors and numbers.
 
 and what else there is: ``inplace``, a form ``name_`` that writes into the first operand, with
 ``restrides`` one that sees its memory otherwise; ``function`` and ``method``, that it is only the
-one or the other; ``refuses=c``, kinds of dtypes (as NumPy has them) that PyTorch refuses and the
-expression would not; ``sizes=1``, that from the second parameter on integers may be written without
+one or the other; ``sizes=1``, that from the second parameter on integers may be written without
 parentheses; ``dtype``, that the parameter of this name is a dtype to which the first operand is
 converted before; ``axes``, that ``dim`` are axes: all if it is None or empty; ``axis``, that it is
 one, which the expression gets counted from the first. A Tensor without axes counts there as having
 one of one element, and the results have none again. ``copies narrow`` is the row ``narrow_copy``,
-whose results share no memory.
+whose results share no memory. Rows that turn out to be one operation (Note [Learning of calls] in
+``tensors.learned_calls``) are done by machine code unless they look at numbers, as ``values`` says.
 """
 
 from __future__ import annotations
@@ -53,34 +55,38 @@ import numpy as np
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.history import check_view
 from numgrad.autograd.modes import enable_grad, no_grad
-from numgrad.autograd.variable import Tensor as Base, root
+from numgrad.autograd.variable import NO_GRAD_VIEW, Tensor as Base, root
 from numgrad.autograd.versions import mark_written
-from numgrad.codegen.cpython import hot_paths
+from numgrad.codegen.cpython import argument_calls, hot_paths
 from numgrad.core.abstract import AbstractLength
 from numgrad.core.axis import AxisOp
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import (
+    NumgradError,
     NumgradIndexError,
-    NumgradLinAlgError,
     NumgradRuntimeError,
     NumgradTypeError,
     NumgradValueError,
 )
 from numgrad.tensors.inplace import as_before, check_history, inplace as write_operation
+from numgrad.tensors.learned_calls import LearnedEntry
 from numgrad.tensors.recorder import CallRecorder, MachineEntry, late_method, takes
 from numgrad.torch import dtypes
+from numgrad.torch.arguments import (
+    NUMBERS,
+    RAISED,
+    REFUSED,
+    ArgumentError,
+    check_dtypes,
+    translated,
+)  # fmt: skip
 from numgrad.torch.missing import refuse
 from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap
 
 _SPELLINGS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
 """NumPy's names of arguments, which PyTorch takes too."""
-_NUMBERS = (float, int, complex, bool, np.generic)
-
-
-class LinAlgError(NumgradRuntimeError, NumgradLinAlgError):
-    """A matrix without a factorization or a solution: ``torch.linalg.LinAlgError``."""
 
 
 class Section(NamedTuple):
@@ -90,7 +96,6 @@ class Section(NamedTuple):
     operands: tuple[int, ...]
     flags: frozenset[str]
     sizes: int | None
-    refused: str
 
     @classmethod
     def read(cls, text: str) -> Section:
@@ -98,9 +103,8 @@ class Section(NamedTuple):
         kind, span, *flags = text.split()
         first, _, last = span.rpartition(":")
         places = map(int, span.split(",")) if "," in span else range(int(first or 0), int(last))
-        options = dict(flag.split("=") for flag in flags if "=" in flag)
-        sizes = int(options["sizes"]) if "sizes" in options else None
-        return cls(kind, tuple(places), frozenset(flags), sizes, options.get("refuses", ""))
+        sizes = [int(flag.partition("=")[2]) for flag in flags if flag.startswith("sizes=")]
+        return cls(kind, tuple(places), frozenset(flags), sizes[0] if sizes else None)
 
 
 class TableRow:
@@ -118,22 +122,25 @@ class TableRow:
         The operation that it is for operands of one floating dtype.
     named
         Class of the named tuple of several results.
+    refuses
+        Kinds of dtypes that it is not made for.
     sizes
         The first parameter that may be written as several integers.
-    refused
-        Kinds of dtypes that operands may not have.
     flags
         The others of its section.
     """
 
+    public: Any = None
+    """The function that users call."""
     entry: Any = None
+    """Its machine code, once it is in use."""
 
     def __init__(
         self, name: str, function: Any, section: Section, fields: str, body: str, op: Any
     ) -> None:
         self.name, self.function, self.body, self.op = name, function, body, op
         self.kind, self.sizes, self.flags = section.kind, section.sizes, section.flags
-        self.refused = section.refused
+        self.methods: list[Callable[..., Any]] = []
         function.__name__ = function.__qualname__ = name
         code = function.__code__
         self.parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -143,6 +150,7 @@ class TableRow:
         self.defaults = dict(zip(self.positional[::-1], defaults[::-1], strict=False))
         module = "numgrad.torch.return_types"
         self.named = namedtuple(name, fields.split(), module=module) if fields else None
+        self.refuses = REFUSED.get(name, "")
 
     def base(self, args: Iterable[Any], params: dict[str, Any]) -> Any:
         """The result as Tensors of numgrad."""
@@ -153,20 +161,24 @@ class TableRow:
             if not isinstance(first, tuple | list):
                 given[self.sizes :] = [tuple(given[self.sizes :])]
         bare = False
-        if self.operands and len(given) <= len(self.positional):
-            named = dict(zip(self.positional, given, strict=False))
-            if named.keys().isdisjoint(options):
-                given, options = (), named | options
-                self.promote(options)
-                bare = self.count_axes(options)
         try:
+            if self.operands and len(given) <= len(self.positional):
+                named = dict(zip(self.positional, given, strict=False))
+                if named.keys().isdisjoint(options):
+                    given, options = [], named | options
+                    self.promote(options)
+                    bare = self.count_axes(options)
             result = self.function(*given, **options)
-        except NumgradLinAlgError as error:
-            raise LinAlgError(str(error)) from error
-        except (NumgradValueError, NumgradTypeError) as error:  # operands that do not fit
-            raise NumgradRuntimeError(str(error)) from error
-        if bare:
-            return of_each(lambda x: OPS["reshape"](x, shape=()), result)
+            if bare:
+                result = of_each(lambda x: OPS["reshape"](x, shape=()), result)
+        except RAISED as error:
+            said = translated(self, error, given, options)
+            if said is None:
+                raise
+            raise said from error
+        d = options.get("dtype") if "dtype" in self.flags else None
+        if d is not None:  # numgrad has sums of short integers in int64
+            result = cast(result, d)
         return of_each(OPS["copy"], result) if "copies" in self.flags else result
 
     def name_results(self, result: Any) -> Any:
@@ -184,39 +196,43 @@ class TableRow:
     def promote(self, options: dict[str, Any]) -> None:
         """Give operands their common dtype."""
         values = [options[name] for name in self.operands if name in options]
-        first = values[0] if values else None
-        if not isinstance(first, Base | tuple | list) and not (
-            isinstance(first, _NUMBERS) and any(isinstance(v, Base) for v in values)
-        ):
-            shown = type(first).__name__ if values else "nothing"
-            raise NumgradTypeError(
-                f"{self.name}(): argument '{self.operands[0]}' must be a Tensor, got {shown}"
-            )
+        self.check(values)
         d = options.get("dtype") if "dtype" in self.flags else None
-        if d is None and (self.kind != "same" or self.refused):
+        if d is None and (self.kind not in ("same", "own") or self.refuses):
             d = self.common_dtype(values)
+            if not any(isinstance(v, Base | list | tuple) for v in values):
+                options[self.operands[0]] = Base(np.asarray(values[0], d))  # as in add(2, 3)
         for name in self.operands if d is not None else ():
             if name in options:
                 value = options[name]
                 several = isinstance(value, tuple | list)
                 options[name] = [cast(v, d) for v in value] if several else cast(value, d)
 
+    def check(self, values: list[Any]) -> None:
+        """Raise where the first operand is none."""
+        first = values[0] if values else None
+        if self.operands[0] == "tensors":
+            if isinstance(first, tuple | list) and all(isinstance(x, Base) for x in first):
+                return
+        elif isinstance(first, Base) or (isinstance(first, NUMBERS) and len(values) > 1):
+            return
+        shown = type(first).__name__ if values else "nothing"
+        raise ArgumentError(
+            f"{self.name}(): argument '{self.operands[0]}' must be Tensor, not {shown}"
+        )
+
     def common_dtype(self, values: list[Any]) -> np.dtype[Any] | None:
         """The dtype that operands get; None if they are as they should be."""
         flat = [v for each in values for v in (each if isinstance(each, tuple | list) else [each])]
         given = {v.dtype: None for v in flat if isinstance(v, Base)}
-        for own in given:
-            if own.kind in self.refused:
-                raise NumgradRuntimeError(
-                    f"{self.name}: not implemented for {dtypes.OF[own]!r}; convert the operand "
-                    "with x.to(dtype), or of complex numbers take x.real or x.abs()"
-                )
+        if self.refuses:
+            check_dtypes(self.name, [*given], dtypes.common_dtype(flat), self.refuses)
         if self.kind == "equal":
             check_equal(self.name, given)
-        if self.kind in ("same", "equal", "first"):
+        if self.kind in ("same", "own", "equal", "first"):
             return next(iter(given)) if self.kind == "first" else None
         d = dtypes.common_dtype(flat)
-        if d.kind in "fc" or self.kind == "number":
+        if d is None or d.kind in "fc" or self.kind == "number":
             return d
         if self.kind == "inexact":
             raise NumgradRuntimeError(
@@ -308,7 +324,7 @@ def table(space: str, scope: dict[str, Any], text: str) -> dict[str, TableRow]:
         elif line.startswith("copies "):
             for name in line.split()[1:]:
                 rows[f"{name}_copy"] = copied = copy(rows[name])
-                copied.name = f"{name}_copy"
+                copied.name, copied.methods = f"{name}_copy", []
                 copied.flags = rows[name].flags - {"method", "inplace", "restrides"} | {"copies"}
         else:
             match = _ROW.fullmatch(re.sub(r"\n\s+", " ", line))
@@ -417,6 +433,8 @@ def in_python(row: TableRow) -> Callable[..., Any]:
     def call(*args: Any, **params: Any) -> Any:
         if hot_paths.waiting:
             hot_paths.count_call()
+        elif row.entry is None:
+            _enter(row)
         out = params.pop("out", None) if params else None
         for a in args:
             kind = type(a)
@@ -436,8 +454,6 @@ def in_python(row: TableRow) -> Callable[..., Any]:
 
 FUNCTIONS: dict[str, Any] = {}
 """Functions by name."""
-_direct: list[tuple[TableRow, Any, list[Callable[..., Any]]]] = []
-"""Rows whose calls machine code can do: row, function, methods."""
 
 
 @cache
@@ -445,11 +461,8 @@ def function_of(row: TableRow) -> Any:
     """The function of a row, one for all names and modules that it has."""
     call = in_python(row)
     members = {"__call__": staticmethod(call), "__slots__": (), "__doc__": row.function.__doc__}
-    function = type(row.name, (Function,), members)(row)
-    if row.op is not None and takes(row.op):
-        _direct.append((row, function, []))
-        _enter(row, function, [])
-    return function
+    row.public = type(row.name, (Function,), members)(row)
+    return row.public
 
 
 def method_of(function: Any) -> Callable[..., Any]:
@@ -485,11 +498,13 @@ def reflected_of(function: Any) -> Callable[..., Any]:
     return _listed(function, method)
 
 
-def inplace_of(row: TableRow) -> Callable[..., Any]:
-    """The method that writes into its object."""
+def inplace_of(row: TableRow, operator: bool = False) -> Callable[..., Any]:
+    """The method that writes into its object; as an operator it leaves unknown ones to them."""
     names = row.name + "_"
 
-    def write(self: Tensor, *args: Any, **params: Any) -> Tensor:
+    def write(self: Tensor, *args: Any, **params: Any) -> Any:
+        if operator and not acceptable(args[0]):
+            return NotImplemented
         target = self._tensor
         if "restrides" in row.flags:
             restride(self, names, row, args, params)
@@ -497,8 +512,12 @@ def inplace_of(row: TableRow) -> Callable[..., Any]:
         if row.op is not None and not params:
             given = _plain(row, (self, *args))
             if given is not None and len(given) == len(row.op.inputs):
-                write_operation(row.op, names, target, given[1:], {})
-                return self
+                try:
+                    write_operation(row.op, names, target, given[1:], {})
+                except (NumgradTypeError, NumgradValueError):
+                    pass  # which the general way refuses with PyTorch's class of errors
+                else:
+                    return self
         before = self
         if state.grad_enabled and target.requires_grad:
             before = wrap(as_before(target))  # what is saved of it is what it was
@@ -538,17 +557,13 @@ def restride(x: Tensor, name: str, row: TableRow, args: tuple, params: dict[str,
 
 def acceptable(other: Any) -> bool:
     """Whether operators compute with an operand."""
-    return isinstance(other, (Tensor, Base, np.ndarray, AbstractLength, *_NUMBERS))
+    return isinstance(other, (Tensor, Base, np.ndarray, AbstractLength, *NUMBERS))
 
 
 def _listed(function: Any, method: Callable[..., Any]) -> Callable[..., Any]:
     method.__name__ = method.__qualname__ = function.__name__
     method.__doc__ = function.__doc__
-    for row, _, methods in _direct:
-        if row is function.row:
-            methods.append(method)
-            if RECORDER.in_use:
-                _enter(row, function, [method])
+    function.row.methods.append(method)
     return method
 
 
@@ -563,7 +578,7 @@ def _plain(row: TableRow, args: tuple) -> tuple | None:
         if kind is Tensor or kind is Parameter:
             a = a._tensor
             own = a.dtype
-            if own.kind not in "fc" or own.kind in row.refused or (d is not None and own != d):
+            if own.kind not in "fc" or own.kind in row.refuses or (d is not None and own != d):
                 return None
             d = own
         elif kind is not float and kind is not int:
@@ -576,27 +591,37 @@ def _operands_of(row: TableRow, args: tuple, out: Any) -> tuple | None:
     return _plain(row, args) if type(out) is Tensor else None
 
 
-def _enter(row: TableRow, function: Any, methods: list[Callable[..., Any]]) -> None:
-    """Put machine code behind a function and its methods, once it is in use."""
-    if not RECORDER.in_use:
+def _enter(row: TableRow) -> None:
+    """Put machine code behind a function and its methods, if it is in use."""
+    if not (RECORDER.in_use and ARGUMENTS.in_use):
         return
-    if not isinstance(row.entry, MachineEntry):
-        python = type(function).__call__
-        row.entry = MachineEntry(row.op, python, RECORDER, partial(_operands_of, row))
-        type(function).__call__ = staticmethod(row.entry.call)  # pyright: ignore
-    call = row.entry.call
-    for method in methods:
+    python = slow = type(row.public).__call__
+    if "values" not in row.flags:
+        row.entry = LearnedEntry(row.name, python, row.base, ARGUMENTS, unwrap)
+        slow = row.entry.call
+    if row.op is not None and takes(row.op):
+        row.entry = MachineEntry(row.op, python, RECORDER, partial(_operands_of, row), slow=slow)
+    if row.entry is None:
+        row.entry = python
+        return
+    type(row.public).__call__ = staticmethod(row.entry.call)  # pyright: ignore
+    for method in row.methods:
         place = method.__code__.co_freevars.index("enter")
-        method.__closure__[place].cell_contents = call  # pyright: ignore
+        method.__closure__[place].cell_contents = row.entry.call  # pyright: ignore
 
 
-def _install() -> None:
-    for row, function, methods in _direct:
-        _enter(row, function, methods)
+def _nothing() -> None:
+    """Rows are entered when they are called."""
 
 
-RECORDER = CallRecorder("torch_recorder", _install, WRAPPER=Tensor, WRAPPED_PARAMETER=Parameter)
-"""Machine code behind calls of this room."""
+_CLASSES: dict[str, Any] = {"WRAPPER": Tensor, "WRAPPED_PARAMETER": Parameter}
+RECORDER = CallRecorder("torch_recorder", _nothing, **_CLASSES)
+"""Machine code behind calls of this room that are operations of Tensors and numbers."""
+ARGUMENTS = CallRecorder(
+    "torch_arguments", _nothing, argument_calls.text, **_CLASSES, WRAP=wrap, ERROR=NumgradError,
+    NO_GRAD_VIEW=NO_GRAD_VIEW,
+)  # fmt: skip
+"""That behind calls with arguments: Note [Learning of calls] in ``tensors.learned_calls``."""
 
 
 # --------------------------------------------------------------------------------------- modules
@@ -654,7 +679,7 @@ def publish_operators() -> None:
         setattr(Tensor, f"__{dunder}__", operator_of(function))
         setattr(Tensor, f"__r{dunder}__", reflected_of(function))
         if "inplace" in function.row.flags:
-            setattr(Tensor, f"__i{dunder}__", vars(Tensor)[f"{name}_"])
+            setattr(Tensor, f"__i{dunder}__", inplace_of(function.row, True))
     for name in ("pow", "__pow__"):
         setattr(Tensor, name, _power_by_products(vars(Tensor)[name]))
     Tensor.__rdiv__ = vars(Tensor)["__rtruediv__"]  # pyright: ignore

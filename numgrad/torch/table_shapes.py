@@ -10,6 +10,7 @@ import numpy as np
 
 import numgrad as ng
 from numgrad.autograd.batching.batch import Batched
+from numgrad.autograd.forward_ad import ForwardInterpreter
 from numgrad.autograd.history import follows_root
 from numgrad.autograd.variable import Tensor as Base, root
 from numgrad.core.formula import Meta
@@ -17,7 +18,7 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError
 from numgrad.operations.region import Region
-from numgrad.torch.calls import axis_of, check_equal, table
+from numgrad.torch.calls import axis_of, cast, check_equal, table
 from numgrad.torch.table_products import alike  # noqa: F401 (in the table)
 
 
@@ -31,8 +32,9 @@ def _expand(x: Any, shape: Any) -> Any:
     result = ng.broadcast_to(
         x, tuple(x.shape[k - new] if n == -1 and k >= new else n for k, n in enumerate(shape))
     )
-    if type(result._array) is np.ndarray:  # NumPy's are read-only
-        result._array.flags.writeable = x._array.flags.writeable
+    for y in (result, *_tangents(result)):
+        if type(y._array) is np.ndarray:  # NumPy's are read-only
+            y._array.flags.writeable = x._array.flags.writeable
     return result
 
 
@@ -99,6 +101,8 @@ def _split(x: Any, size: Any, dim: int) -> tuple:
 
 
 def _chunk(x: Any, chunks: int, dim: int) -> tuple:
+    if chunks < 1:
+        raise NumgradRuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     if not x.shape[dim]:
         return tuple(ng.array_split(x, chunks, dim))
     return _split(x, max(-(-x.shape[dim] // chunks), 1), dim)
@@ -107,7 +111,30 @@ def _chunk(x: Any, chunks: int, dim: int) -> tuple:
 def _tensor_split(x: Any, parts: Any, dim: int) -> tuple:
     if hasattr(parts, "tolist"):
         parts = parts.tolist()
+    if not x.ndim or (isinstance(parts, int) and parts < 1):
+        raise NumgradRuntimeError(
+            f"tensor_split: {parts} sections of a tensor with {x.ndim} dimensions; it needs at "
+            "least one of each"
+        )
     return tuple(ng.array_split(x, parts if isinstance(parts, int) else list(parts), dim))
+
+
+def _even_split(name: str, x: Any, parts: Any, dim: int, least: int) -> tuple:
+    at_least(name, x, least)
+    if isinstance(parts, int) and (parts < 1 or x.shape[dim] % parts):
+        raise NumgradRuntimeError(
+            f"{name}: {parts} sections do not divide the length {x.shape[dim]} of dimension {dim}"
+        )
+    return _tensor_split(x, parts, dim)
+
+
+def at_least(name: str, x: Any, rank: int) -> Any:
+    """Raise where a Tensor has too few dimensions."""
+    if x.ndim < rank:
+        raise NumgradRuntimeError(
+            f"{name}: the input must have at least {rank} dimensions, got {x.ndim}"
+        )
+    return x
 
 
 def _narrow(x: Any, dim: int, start: Any, length: int) -> Any:
@@ -140,7 +167,10 @@ def _gather(x: Any, dim: int, index: Any) -> Any:
 
 def _scatter(x: Any, axis: int, index: Any, src: Any, reduce: Any, whole: bool = True) -> Any:
     index = _row(index)
+    src = as_elements(x, src)
     src = _row(src) if isinstance(src, Base) else ng.full(index.shape, src, x.dtype)
+    if not index.size:
+        return ng.copy(x)
     src = src[tuple(slice(n) for n in index.shape)]
     if reduce is None:
         return OPS["scatter"](x, index, src, axis=axis)
@@ -151,7 +181,9 @@ def _scatter(x: Any, axis: int, index: Any, src: Any, reduce: Any, whole: bool =
 
 
 def _index_write(name: str, x: Any, axis: int, index: Any, value: Any, *more: Any) -> Any:
-    if name != "index_fill" and value.ndim == 0:
+    if name == "index_fill":
+        value = as_elements(x, value)
+    elif value.ndim == 0:
         value = ng.reshape(value, (1,) * x.ndim)
     return OPS[name](x, _row(index), value, axis, *more)
 
@@ -179,7 +211,21 @@ def _masked_select(x: Any, mask: Any) -> Any:
     return x[mask]
 
 
+def as_elements(x: Any, value: Any) -> Any:
+    """A value in the dtype of where it is written; complex ones are not made real."""
+    kind = getattr(value, "dtype", np.asarray(value).dtype).kind
+    if kind == "c" and x.dtype.kind != "c":
+        raise NumgradRuntimeError(f"a complex value cannot be written into {x.dtype} numbers")
+    return cast(value, x.dtype) if isinstance(value, Base) else x.dtype.type(value)
+
+
 def _masked_write(name: str, x: Any, mask: Any, value: Any) -> Any:
+    if name == "masked_fill":
+        if value is not None and getattr(value, "ndim", 0):
+            raise NumgradRuntimeError(
+                f"masked_fill only supports a 0-dimensional value, got {value.ndim} dimension(s)"
+            )
+        value = as_elements(x, value)
     shape = np.broadcast_shapes(x.shape, mask.shape)
     x, mask = ng.broadcast_to(x, shape), ng.broadcast_to(mask, shape)
     return OPS[name](x, mask, value)
@@ -189,7 +235,7 @@ def _as_strided(x: Any, size: Any, stride: Any, offset: Any) -> Any:
     """Elements at places in memory, which are counted from where the memory begins."""
     if not _is_plain(x):
         places, begin = positions(x, size, stride, offset)
-        return ng.take(ng.reshape(x, (-1,)), places - begin)
+        return _apart(ng.take(ng.reshape(x, (-1,)), places - begin))
     owner = root(x)
     whole, item = Region(owner._array, x._array), x.itemsize
     begin = whole.offset if offset is None else whole.origin + int(offset) * item
@@ -206,19 +252,29 @@ def _as_strided(x: Any, size: Any, stride: Any, offset: Any) -> Any:
 
 def _seen(x: Any, shape: Any, dtype: Any, strides: Any, offset: int = 0) -> Any:
     """The memory of a Tensor, read in another way from ``offset`` bytes after where it begins."""
-    owner = root(x) if follows_root(x) else x
+    owner = root(x)
+    if not follows_root(x) or len(_tangents(x)) != len(_tangents(owner)):
+        owner = x
     where = Region(owner._array, x._array)
     where.part, where.strides, where.offset = Meta(shape, dtype), strides, where.offset + offset
     try:
         out = OPS["region"](owner, where=where)
     except (TypeError, ValueError) as error:
         raise NumgradRuntimeError(
-            "as_strided: takes elements outside of a view that a Function returned or that was "
-            "made under no_grad(), whose history is not its base's; take a view of the base"
+            "as_strided: takes elements outside of a view whose history or tangent is not its "
+            "base's (a Function returned it, or it was made under no_grad() or in forward mode); "
+            "take a view of the base"
         ) from error
-    if out.size and not np.may_share_memory(out._array, owner._array):
+    pairs = [(out, owner), *zip(_tangents(out), _tangents(owner), strict=False)]
+    if out.size and not all(np.may_share_memory(a._array, b._array) for a, b in pairs):
         out._array.flags.writeable = False  # the owner is not contiguous: writes are refused
     return out
+
+
+def _tangents(x: Any) -> list[Any]:
+    """Those of forward mode, from the outside in."""
+    levels = [i for i in state.interpreters if isinstance(i, ForwardInterpreter)]
+    return [t for i in levels if (t := i.tangent(x)) is not None]
 
 
 def contiguous(x: Any) -> bool:
@@ -227,13 +283,17 @@ def contiguous(x: Any) -> bool:
 
 
 def _is_plain(x: Any) -> bool:
-    """Whether a Tensor has memory and no tangents, which its owner would not have."""
-    if state.interpreters or type(x._array) is not np.ndarray:
-        return False
-    return x._extra is None or x._extra.tangents is None
+    """Whether a Tensor has memory, and what is recorded of it or its tangents can be followed."""
+    levels = state.interpreters
+    followed = all(isinstance(i, ForwardInterpreter) and not i.several for i in levels)
+    return followed and type(x._array) is np.ndarray
 
 
 def _adjoint(x: Any) -> Any:
+    if x.ndim == 1:
+        raise NumgradRuntimeError("adjoint is only supported on matrices or batches of matrices")
+    if not x.ndim:
+        return conjugated(x)
     return conjugated(ng.swapaxes(x, -1, -2))
 
 
@@ -241,9 +301,16 @@ def conjugated(x: Any) -> Any:
     """The conjugate; one of complex numbers is no view, as PyTorch's is, so writes are refused."""
     if x.dtype.kind != "c":
         return x
-    out = ng.conjugate(x)
-    if _is_plain(out):
-        out._array.flags.writeable = False
+    return _apart(ng.conjugate(x))
+
+
+def _apart(out: Any) -> Any:
+    """A copy where PyTorch has a view: writes, which the base would not see, are refused."""
+    y = out
+    while isinstance(y, Batched):
+        y = y.value
+    if type(y._array) is np.ndarray:
+        y._array.flags.writeable = False
     return out
 
 
@@ -251,7 +318,7 @@ def _view_as_real(x: Any) -> Any:
     if x.dtype.kind != "c":
         raise NumgradRuntimeError("view_as_real is only supported for complex tensors")
     if not _is_plain(x):
-        return ng.stack([ng.real(x), ng.imag(x)], axis=-1)
+        return _apart(ng.stack([ng.real(x), ng.imag(x)], axis=-1))
     d = x._array.real.dtype
     return _seen(x, (*x.shape, 2), d, (*x._array.strides, d.itemsize))
 
@@ -286,6 +353,10 @@ def _nonzero_static(x: Any, size: int, fill: int) -> Any:
 
 def _combinations(x: Any, r: int, replaced: bool) -> Any:
     choose = combinations_with_replacement if replaced else combinations
+    if x.ndim != 1 or r < 0:
+        raise NumgradRuntimeError(f"combinations: needs 1 dimension, not {x.ndim}, and r >= 0")
+    if not r:
+        return ng.zeros((0,), x.dtype)
     rows = np.array(list(choose(range(x.shape[0]), r)), np.int64).reshape(-1, r)
     return ng.take(x, rows, 0)
 
@@ -293,7 +364,7 @@ def _combinations(x: Any, r: int, replaced: bool) -> Any:
 def _unfold(x: Any, dim: int, size: int, step: int) -> Any:
     axis = axis_of("unfold", x, dim)
     if not _is_plain(x) or not x.ndim or not 0 <= size <= x.shape[axis] or step < 1:
-        out = ng.unfold(_row(x), axis, size, step)
+        out = _apart(ng.unfold(_row(x), axis, size, step))
         return out if x.ndim else out[0]
     shape, strides = list(x.shape), list(x._array.strides)
     strides.append(strides[axis])
@@ -334,7 +405,7 @@ def _pairs(x: Any) -> Any:
     if x.shape[-1:] != (2,):
         raise NumgradRuntimeError("view_as_complex: the last axis must have the length 2")
     if not _is_plain(x):
-        return OPS["from_parts"](x[..., 0], x[..., 1])
+        return _apart(OPS["from_parts"](x[..., 0], x[..., 1]))
     *strides, step = x._array.strides
     if x.dtype.kind != "f" or step != x.itemsize or any(n % (2 * step) for n in strides):
         raise NumgradRuntimeError(
@@ -344,6 +415,8 @@ def _pairs(x: Any) -> Any:
 
 
 def _roll(x: Any, shifts: Any, dims: Any) -> Any:
+    if shifts == ():
+        raise NumgradRuntimeError("roll: `shifts` required")
     if not dims and dims != 0:
         return ng.roll(x, shifts if isinstance(shifts, int) else shifts[0])
     return ng.roll(x, shifts, dims)
@@ -381,17 +454,20 @@ flatten(input, start_dim=0, end_dim=-1): _flatten(input, start_dim, end_dim)
 ravel(input): ng.reshape(input, (-1,))
 adjoint(input): _adjoint(input)
 movedim(input, source, destination): ng.moveaxis(input, source, destination)
-hsplit(input, indices_or_sections): _tensor_split(
-    input, indices_or_sections, 1 if input.ndim > 1 else 0)
-{vsplit=0 dsplit=2}(input, indices_or_sections): _tensor_split(input, indices_or_sections, @)
+hsplit(input, indices_or_sections): _even_split(
+    "hsplit", input, indices_or_sections, 1 if input.ndim > 1 else 0, 1)
+vsplit(input, indices_or_sections): _even_split("vsplit", input, indices_or_sections, 0, 2)
+dsplit(input, indices_or_sections): _even_split("dsplit", input, indices_or_sections, 2, 3)
 unbind(input, dim=0): tuple(ng.unbind(input, dim))
 select(input, dim, index): _select(input, dim, index)
-diagonal(input, offset=0, dim1=0, dim2=1): ng.diagonal(input, offset, dim1, dim2)
+diagonal(input, offset=0, dim1=0, dim2=1): ng.diagonal(
+    input, offset, axis_of("diagonal", input, dim1), axis_of("diagonal", input, dim2))
 diag(input, diagonal=0): ng.copy(ng.diag(input, diagonal))
 diag_embed(input, offset=0, dim1=-2, dim2=-1): ng.diag_embed(input, offset, dim1, dim2)
 diagflat(input, offset=0): ng.diagflat(input, offset)
-{fliplr flipud}(input): ng.copy(ng.@(input))
-rot90(input, k=1, dims=(0, 1)): ng.copy(ng.rot90(input, k, tuple(dims)))
+fliplr(input): ng.copy(ng.fliplr(at_least("fliplr", input, 2)))
+flipud(input): ng.copy(ng.flipud(at_least("flipud", input, 1)))
+rot90(input, k=1, dims=(0, 1)): ng.copy(ng.rot90(at_least("rot90", input, 2), k, tuple(dims)))
 roll(input, shifts, dims=None): _roll(input, shifts, dims)
 gather(input, dim, index, *, sparse_grad=False): _gather(input, dim, index)
 masked_select(input, mask): _masked_select(input, mask)
@@ -402,9 +478,6 @@ nonzero(input, *, as_tuple=False): (
 argwhere(input): ng.argwhere(input)
 clone(input, *, memory_format=None): input.clone()
 conj(input): conjugated(input)
-[same 2 refuses=bc]
-isin(input, test_elements, *, assume_unique=False, invert=False): ng.isin(
-    input, test_elements, assume_unique, invert)
 [first 2]
 as_strided_scatter(input, src, size, stride, storage_offset=None): _strided_scatter(
     input, src, size, stride, storage_offset)
@@ -458,6 +531,9 @@ index_reduce(input, dim, index, source, reduce, *, include_self=True): _index_re
     input, dim, index, source, reduce, include_self)
 [first 0,3 inplace axis]
 index_fill(input, dim, index, value): _index_write("index_fill", input, dim, index, value)
+[number 2 function]
+isin(elements, test_elements, *, assume_unique=False, invert=False): ng.isin(
+    elements, test_elements, assume_unique, invert)
 [number 1 function]
 cat(tensors, dim=0): _cat(tensors, dim)
 stack(tensors, dim=0): ng.stack(list(tensors), axis=dim)

@@ -13,6 +13,7 @@ import argparse
 import collections
 import contextlib
 import importlib
+import inspect
 import io
 import json
 import os
@@ -119,8 +120,8 @@ def run_file(checkout: Path, file: str, library: str, pattern: str) -> dict[str,
         for test in unittest.defaultTestLoader.loadTestsFromTestCase(cls):
             if re.search(pattern, test.id()):
                 case = getattr(test, test._testMethodName)
-                if _is_internal(case):
-                    results._keep(test, "internal", _is_internal(case))
+                if reason := _is_internal(test._testMethodName, case):
+                    results._keep(test, "internal", reason)
                     continue
                 _forget_hooks(torch)
                 with _quiet(), warnings.catch_warnings():
@@ -152,19 +153,15 @@ def _forget_hooks(library: Any) -> None:
             getattr(everywhere, table).clear()
 
 
-def _is_internal(case: Any) -> str:
-    """The reason for which a test's text is about an internal, or nothing."""
+def _is_internal(name: str, case: Any) -> str:
+    """The reason for which a test's name or text is about an internal, or nothing."""
     try:
-        text = "\n".join(_source(case))
+        text = inspect.getsource(inspect.unwrap(case))
     except (OSError, TypeError):
         return ""
+    # decorators say what there are tests for, of which the name shows one
+    text = f"{name}:" + re.split(r"^ *def ", text, maxsplit=1, flags=re.MULTILINE)[-1]
     return next((reason for reason, p in INTERNALS.items() if re.search(p, text)), "")
-
-
-def _source(case: Any) -> Iterator[str]:
-    import inspect
-
-    yield inspect.getsource(inspect.unwrap(case))
 
 
 def _out_of_time(*_: Any) -> None:
