@@ -100,7 +100,7 @@ ALIASES: Final = {
 """Other names of them."""
 OF: Final = {each._numpy: each for each in DTYPES.values() if each._numpy is not None}
 """By NumPy's dtype."""
-_PYTHON = {float: None, int: int64, bool: bool_, complex: None}
+_PYTHON = {float: float64, int: int64, bool: bool_, complex: complex128}
 _default = float32
 
 
@@ -133,7 +133,7 @@ def as_numpy(d: Any) -> np.dtype[Any] | None:
     if d is None:
         return None
     if d in _PYTHON:
-        return (_PYTHON[d] or (_default if d is float else _default.to_complex())).numpy
+        return _PYTHON[d].numpy
     if isinstance(d, np.dtype | type):
         return np.dtype(d)
     raise NumgradTypeError(f"a dtype is one of torch's, such as torch.float32, got {d!r}")

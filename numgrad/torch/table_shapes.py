@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 import numgrad as ng
-from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.history import follows_root
 from numgrad.autograd.variable import Tensor as Base, root
 from numgrad.core.formula import Meta
@@ -18,6 +17,7 @@ from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError
 from numgrad.operations.region import Region
 from numgrad.torch.calls import axis_of, cast, check_equal, table
+from numgrad.torch.memory import at_least, contiguous, copied as copied
 from numgrad.torch.table_products import alike  # noqa: F401 (in the table)
 
 
@@ -126,15 +126,6 @@ def _even_split(name: str, x: Any, parts: Any, dim: int, least: int) -> tuple:
     return _tensor_split(x, parts, dim)
 
 
-def at_least(name: str, x: Any, rank: int) -> Any:
-    """Raise where a Tensor has too few dimensions."""
-    if x.ndim < rank:
-        raise NumgradRuntimeError(
-            f"{name}: the input must have at least {rank} dimensions, got {x.ndim}"
-        )
-    return x
-
-
 def _narrow(x: Any, dim: int, start: Any, length: int) -> Any:
     start = int(start) + (x.shape[dim] if start < 0 else 0)
     if length < 0 or start + length > x.shape[dim]:
@@ -234,6 +225,11 @@ def _as_strided(x: Any, size: Any, stride: Any, offset: Any) -> Any:
     if not _is_plain(x):
         places, begin = positions(x, size, stride, offset)
         return ng.take(ng.reshape(x, (-1,)), places - begin)
+    if min((*size, *stride, offset or 0), default=0) < 0 or len(size) != len(stride):
+        raise NumgradRuntimeError(
+            "as_strided: sizes, as many strides and the offset must not be negative, got "
+            f"{list(size)}, {list(stride)}, {offset}"
+        )
     owner = root(x)
     whole, item = Region(owner._array, x._array), x.itemsize
     begin = whole.offset if offset is None else whole.origin + int(offset) * item
@@ -263,11 +259,6 @@ def _seen(x: Any, shape: Any, dtype: Any, strides: Any, offset: int = 0) -> Any:
     if out.size and not np.may_share_memory(out._array, owner._array):
         out._array.flags.writeable = False  # the owner is not contiguous: writes are refused
     return out
-
-
-def contiguous(x: Any) -> bool:
-    """Whether elements lie one behind the other; what has no memory of its own counts as if."""
-    return isinstance(x, Batched) or state.ground.deferred or x._array.flags.c_contiguous
 
 
 def _is_plain(x: Any) -> bool:
@@ -355,9 +346,14 @@ def _unfold(x: Any, dim: int, size: int, step: int) -> Any:
 
 
 def _meshgrid(tensors: Any, indexing: Any) -> tuple:
-    vectors = [ng.reshape(t, (-1,)) for t in _listed(tensors)]
+    tensors, indexing = _listed(tensors), "ij" if indexing is None else indexing
+    if not tensors or any(x.ndim > 1 for x in tensors) or indexing not in ("ij", "xy"):
+        raise NumgradRuntimeError(
+            "meshgrid: expects one Tensor at least, each with 0 or 1 dimensions, and indexing 'xy' "
+            f"or 'ij'; got {[x.ndim for x in tensors]} dimensions and {indexing!r}"
+        )
     check_equal("meshgrid", [x.dtype for x in tensors])
-    return tuple(ng.meshgrid(*vectors, indexing=indexing or "ij"))
+    return tuple(ng.meshgrid(*[ng.reshape(t, (-1,)) for t in tensors], indexing=indexing))
 
 
 def _sum_to(x: Any, shape: tuple) -> Any:
@@ -379,7 +375,7 @@ def _atleast(function: Any, tensors: Any) -> Any:
 
 def _cat(tensors: Any, dim: int) -> Any:
     kept = [t for t in tensors if t.shape != (0,)] or tensors[:1]
-    return ng.cat(list(kept), axis=dim)
+    return ng.cat(list(kept), axis=dim if kept[0].shape != (0,) else 0)
 
 
 def _pairs(x: Any) -> Any:
@@ -398,6 +394,11 @@ def _pairs(x: Any) -> Any:
 def _roll(x: Any, shifts: Any, dims: Any) -> Any:
     if shifts == ():
         raise NumgradRuntimeError("roll: `shifts` required")
+    several = [len(v) if isinstance(v, tuple | list) else 1 for v in (shifts, dims)]
+    if dims is not None and dims != () and several[0] != several[1]:
+        raise NumgradRuntimeError(
+            f"roll: shifts and dimensions must align. shifts: {several[0]}, dims: {several[1]}"
+        )
     if not dims and dims != 0:
         return ng.roll(x, shifts if isinstance(shifts, int) else shifts[0])
     return ng.roll(x, shifts, dims)
@@ -457,7 +458,7 @@ take_along_dim(input, indices, dim=None): _take_along(input, indices, dim)
 nonzero(input, *, as_tuple=False): (
     tuple(ng.nonzero(_row(input))) if as_tuple else ng.argwhere(input))
 argwhere(input): ng.argwhere(input)
-clone(input, *, memory_format=None): input.clone()
+clone(input, *, memory_format=None): copied(input, memory_format)
 conj(input): conjugated(input)
 [first 2]
 as_strided_scatter(input, src, size, stride, storage_offset=None): _strided_scatter(
