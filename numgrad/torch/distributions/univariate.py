@@ -169,7 +169,6 @@ FisherSnedecor(df1: positive, df2: positive) on positive by f(0, 1, df1, df2)
 StudentT(df: positive, loc: real = 0.0, scale: positive = 1.0) on real by t(loc, scale, df)
   mean: nan_unless(df > 1, loc)
   mode: loc
-  variance: torch.where(df > 2, scale**2 * df / (df - 2), nan_unless(df > 1, math.inf * scale))
 Gumbel(loc: real, scale: positive) on real by gumbel_r(loc, scale)
   base_dist: Uniform(torch.full_like(loc, torch.finfo(loc.dtype).tiny),
     1 - torch.finfo(loc.dtype).eps)
@@ -186,7 +185,7 @@ Pareto(scale: positive, alpha: positive) on greater_than_eq(scale) by pareto(0, 
   transforms: [ExpTransform(), AffineTransform(0, scale)]
   mode: scale
 GeneralizedPareto(loc: real, scale: positive, concentration: real) on interval(
-    loc, torch.where(concentration < 0, loc - scale / concentration, math.inf))
+    loc, torch.where(concentration < 0, loc - scale / concentration, torch.inf))
     by genpareto(loc, scale, concentration)
   mean: nan_unless(concentration < 1, loc + scale / (1 - concentration))
   mode: loc
