@@ -35,13 +35,18 @@ from numgrad.core.row_gradients import RowSparseArray
 from numgrad.errors import NumgradFloatingPointError, NumgradRuntimeError, warn
 from numgrad.libraries import PACKAGE, is_users
 
+GRADIENTS = "gradients"
+"""``check_nan`` for NaNs in gradients only, not in results."""
+
 
 def remember_line(node: Any) -> None:
     """Store with a new node the stack of the code that called the operation."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
-    node_extras(node).trace = "".join(traceback.format_stack(frame, limit=16))
+    extras = node_extras(node)
+    extras.trace = "".join(traceback.format_stack(frame, limit=16))
+    extras.parent = state.running
 
 
 def fail_on_nan(node: Any, gradients: Sequence[Any]) -> None:
@@ -63,7 +68,10 @@ def warn_of_result(op: Op, arrays: Sequence[Any], result: Any) -> None:
 
     Of elementwise operations, as in NumPy; Note [Floating-point flags].
     """
-    if not (state.check_nan and isinstance(op, Elementwise)) or result.dtype.kind not in "fc":
+    if (
+        not (state.check_nan is True and isinstance(op, Elementwise))
+        or result.dtype.kind not in "fc"
+    ):
         return
     settings: Any = np.geterr()
     for kind, name, test in (("invalid", "NaN", np.isnan), ("divide", "infinite", np.isinf)):
@@ -95,14 +103,30 @@ def explain(node: Any, error: BaseException) -> None:
         return
     trace = None if node.extras is None else node.extras.trace
     if trace is None:
-        text = (
-            f"{node.name()}: its backward failed; no line is known, since the operation was "
-            "recorded outside anomaly mode"
+        warn(
+            f"{node.name()}: its backward failed. No forward pass information is available, "
+            "since the operation was recorded outside anomaly mode",
+            UserWarning,
         )
     else:
-        text = f"{node.name()}: its backward failed; the operation was recorded here:\n{trace}"
-    warn(text, UserWarning)
+        warn(
+            f"{node.name()}: its backward failed; the operation was recorded here:\n{trace}",
+            UserWarning,
+        )
+        _explain_parents(node)
     error._numgrad_explained = True  # pyright: ignore
+
+
+def _explain_parents(node: Any) -> None:
+    """Warn with the lines of the nodes, outermost last, whose backwards recorded a node."""
+    while (parent := node.extras and node.extras.parent) is not None:
+        trace = parent.extras and parent.extras.trace
+        warn(
+            f"{node.name()}: was recorded by the backward of {parent.name()}, which was recorded "
+            + (f"here:\n{trace}" if trace else "outside anomaly mode"),
+            UserWarning,
+        )
+        node = parent
 
 
 class set_detect_anomaly(ChangingAtOnce):
@@ -148,8 +172,8 @@ class detect_anomaly(Changing):
 
     def __init__(self, check_nan: bool = True) -> None:
         warn(
-            "anomaly mode is on: operations remember their lines, which makes them slow; use it "
-            "to find an error",
+            "Anomaly Detection has been enabled: operations remember their lines, which makes them "
+            "slow; use it to find an error",
             UserWarning,
         )
         self._check_nan = bool(check_nan)
@@ -180,4 +204,4 @@ def is_anomaly_check_nan_enabled() -> bool:
     ...     ng.autograd.is_anomaly_check_nan_enabled()
     False
     """
-    return state.check_nan
+    return bool(state.check_nan)

@@ -41,7 +41,7 @@ from numgrad.core.interpreter import Interpreter, ThreadSettings, bind, bind_rec
 from numgrad.core.op import OPS, Op
 from numgrad.core.plan import Call
 from numgrad.core.primitive import Composite
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import holds_tensors, stacked
 
 __all__ = [
@@ -165,7 +165,10 @@ class ForwardInterpreter(Interpreter):
         A tangent that ``target`` has is written to, so that views of it change with it. Where it
         has none, its root gets one.
         """
-        new = self.tangent(result) if isinstance(result, Tensor) else None
+        self.write(target, self.tangent(result) if isinstance(result, Tensor) else None)
+
+    def write(self, target: Tensor, new: Tensor | None) -> None:
+        """Let the tangent of ``target``, which was written to, be another one; None is zero."""
         if target.dtype.kind not in "fc":
             return
         owner = root(target)
@@ -362,7 +365,7 @@ def make_dual(primal: Any, tangent: Any, *, level: int | None = None) -> Tensor:
         return raised(make_dual(primal, lowered(tangent, over), level=level), over)
     for what, x in (("primal", primal), ("tangent", tangent)):
         if x.dtype.kind not in "fc":
-            raise NumgradRuntimeError(
+            raise NumgradValueError(
                 f"make_dual: the {what} is {x.dtype}, which has no derivatives; convert it to a "
                 "floating or complex dtype"
             )

@@ -5,6 +5,7 @@ See Note [In-place operations] in ``numgrad.tensors.inplace``, and Note [Views] 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from numgrad.autograd.anomaly import remember_line
@@ -18,7 +19,7 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.plan import Call
-from numgrad.core.primitive import ViewCall
+from numgrad.core.primitive import View, ViewCall
 from numgrad.errors import NumgradRuntimeError
 
 
@@ -50,26 +51,64 @@ def check_no_leaf(name: str, target: Tensor) -> None:
 
 
 def check_view(name: str, target: Tensor) -> None:
-    """Raise for a view whose history cannot be rewritten."""
-    if root(target) is target:
+    """Raise for a view whose history cannot be rewritten, and for a view of such a one."""
+    owner = root(target)
+    if owner is target:
         return
     if target._slot == NO_GRAD_VIEW:
         raise NumgradRuntimeError(
             f"{name}: the target is a view made under no_grad() and is now to be part of the graph;"
             " make the view where operations are recorded, or write under no_grad()"
         )
-    if target._slot > 0:
+    several = target._slot > 0
+    for edge in _edges_to_root(target):
+        node = edge[0] if type(edge) is tuple else edge
+        if node is owner._grad_fn:
+            break
+        if isinstance(node, Tensor):
+            if node is not owner and node._requires_grad:
+                raise NumgradRuntimeError(
+                    f"{name}: the target is a view of a view made under no_grad() that requires "
+                    "grad; its history begins with its value, so work on a clone()"
+                )
+            break
+        _check_opaque(name, node)
+        several = several or type(edge) is tuple
+    if several:
         raise NumgradRuntimeError(
             f"{name}: the target is one of several views that one operation returned (unstack, "
-            "split), which cannot be written to; index the base instead"
+            "split), or a view of one, which cannot be written to; index the base instead"
         )
-    _check_opaque(name, target)
 
 
-def _check_opaque(name: str, view: Tensor) -> None:
-    if view._grad_fn is not None and view._grad_fn.call.opaque:
+def _edges_to_root(view: Tensor) -> Iterator[Any]:
+    """Edges from a view on, as far as operations only show memory otherwise."""
+    owner, edge = root(view), edge_of(view)
+    while True:
+        yield edge
+        node: Any = edge[0] if type(edge) is tuple else edge
+        if isinstance(node, Tensor) or node is owner._grad_fn or not isinstance(node.call.op, View):
+            return
+        edge = node.edges[0]
+
+
+def follows_root(view: Tensor) -> bool:
+    """Whether the history of a view is that of its root, read at a place.
+
+    It is not where a Function of the user's returned it, or it was made under ``no_grad``.
+    """
+    owner = root(view)
+    *_, edge = _edges_to_root(view)
+    node = edge[0] if type(edge) is tuple else edge
+    if not view._requires_grad:
+        return not owner._requires_grad
+    return node is owner or (owner._grad_fn is not None and node is owner._grad_fn)
+
+
+def _check_opaque(name: str, node: Any) -> None:
+    if node is not None and node.call.opaque:
         raise NumgradRuntimeError(
-            f"{name}: the target is a view that {view._grad_fn.name()} returned, a function of "
+            f"{name}: the target is a view that {node.name()} returned, a function of "
             "yours, whose base cannot be written to; return a clone() from forward"
         )
 
@@ -104,7 +143,7 @@ def _replay(view: Tensor, owner: Tensor) -> None:
     if not owner._requires_grad:  # it was detached
         view._grad_fn, view._slot, view._requires_grad = None, 0, False
         return
-    _check_opaque("a view whose base was changed in place", view)
+    _check_opaque("a view whose base was changed in place", view._grad_fn)
     where = state.ground.region(owner, view)
     call = ViewCall(OPS["region"], (where.whole,), {"where": where}, view._array)
     before, output = view._grad_fn, max(view._slot - 1, 0)

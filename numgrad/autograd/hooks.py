@@ -99,13 +99,14 @@ class Hooks:
 class NodeExtras(Hooks):
     """The side object of a node that has hooks, retained gradients, metadata or a line."""
 
-    __slots__ = ("metadata", "retained", "trace")
+    __slots__ = ("metadata", "parent", "retained", "trace")
 
     def __init__(self) -> None:
         super().__init__()
         self.retained: dict[int, ref[Tensor]] = {}  # by output
         self.metadata: dict[Any, Any] = {}
         self.trace: str | None = None
+        self.parent: Any = None  # the node whose backward recorded this one, in anomaly mode
 
 
 class LeafHooks(Hooks):

@@ -115,8 +115,21 @@ class Node:
             self._check_outputs()
         values = {}
         for name, value in zip(self.call.saves(self.mask), self.saved, strict=True):
-            values[name] = self._tensor(name, value)
+            values[name] = tensor = self._tensor(name, value)
+            if isinstance(tensor, Tensor) and not tensor._requires_grad:
+                self._check_attached(name, tensor)
         return values
+
+    def _check_attached(self, name: str, tensor: Tensor) -> None:
+        """Raise for a saved operand that was cut off from its graph since: it looks constant."""
+        inputs = self.call.op.inputs
+        edge = self.edges[inputs.index(name)] if name in inputs else None
+        if edge is not None and not isinstance(edge, Tensor):
+            raise NumgradRuntimeError(
+                f"{self.name()}: the derivative of its backward needs the operand of shape "
+                f"{tensor._array.shape} with its history, and detach_() took that away since; use "
+                "detach() for a constant beside it"
+            )
 
     def _tensor(self, name: str, value: Any, slot: int = 0) -> Any:
         """A saved value as a Tensor with its place in the graph; numbers stay numbers."""
@@ -134,7 +147,10 @@ class Node:
         if not isinstance(array, ARRAYS):
             return value
         if name == "y":
-            return Tensor(array, array.dtype.kind in "fc", self, slot)
+            if self.outputs is None or slot not in self.outputs:
+                self.watch_output(slot, Version())
+            version = self.outputs[slot]  # pyright: ignore
+            return Tensor(array, array.dtype.kind in "fc", self, slot, version)
         tensor = _placed(array, origin)
         if kind is Packed and value.tangents:
             extra(tensor).tangents = value.tangents
@@ -297,8 +313,8 @@ def _placed(array: np.ndarray, edge: Any) -> Tensor:
 def freed(node: Node) -> NumgradRuntimeError:
     """The error of a second backward."""
     return NumgradRuntimeError(
-        f"{node.name()}: what its backward needs was freed by an earlier backward; call the first "
-        "one with retain_graph=True to go through the graph again"
+        f"{node.name()}: what its backward needs was freed by an earlier backward; Specify "
+        "retain_graph=True when calling that to go through the graph again"
     )
 
 

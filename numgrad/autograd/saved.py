@@ -26,14 +26,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.autograd.versions import INFERENCE, version_of
 from numgrad.core.interpreter import Changing, ThreadSettings, state
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.errors import NumgradAssertionError, NumgradRuntimeError, NumgradTypeError
 
 COPY_BYTES = 32 * 1024
 _SAMPLES = 509  # prime, so that a stride seldom meets a period of the data
@@ -303,27 +303,41 @@ class Mutations:
 
     What the pack hook returns for a tensor, the handle, holds its array, and a copy of that as
     soon as somebody is about to write to the memory.
+
+    Attributes
+    ----------
+    saved, copied
+        Handles that live, by the ``id`` of their arrays: of what may still be copied, and copies.
     """
 
     def __init__(self) -> None:
-        self._handles: WeakSet[_Handle] = WeakSet()
+        self.saved: WeakValueDictionary[int, _Handle] = WeakValueDictionary()
+        self.copied: WeakValueDictionary[int, _Handle] = WeakValueDictionary()
 
     def pack(self, tensor: Tensor) -> _Handle:
-        """Keep an array that may be written to."""
-        handle = _Handle(tensor._array)
-        self._handles.add(handle)
+        """Keep an array that may be written to, once however often it is saved."""
+        array = tensor._array
+        handle = self.saved.get(id(array))  # a handle that lives has its array
+        if handle is None:
+            handle = self.saved[id(array)] = _Handle(array)
         return handle
 
     def unpack(self, handle: _Handle) -> Tensor:
         """The values when it was saved."""
+        if state.mutation is not self:
+            raise NumgradAssertionError(
+                "allow_mutation_on_saved_tensors: a backward of what was recorded inside runs "
+                "outside, where writes to saved tensors are not seen; call it inside the context"
+            )
         return Tensor(handle.array)
 
     def before_write(self, array: np.ndarray) -> None:
         """Copy whatever was saved and shares memory with ``array``."""
-        for handle in list(self._handles):
+        for key, handle in list(self.saved.items()):
             if np.may_share_memory(handle.array, array):
+                del self.saved[key]
                 handle.array = handle.array.copy()
-                self._handles.discard(handle)
+                self.copied[id(handle.array)] = handle
 
 
 class _Handle:
@@ -358,3 +372,5 @@ def allow_mutation_on_saved_tensors() -> Iterator[Mutations]:
     mutations = Mutations()
     with saved_tensors_hooks(mutations.pack, mutations.unpack), ThreadSettings(mutation=mutations):
         yield mutations
+    mutations.saved.clear()
+    mutations.copied.clear()

@@ -64,9 +64,12 @@ def shared_version(tensor: Any) -> Version:
     version: Any = version_of(tensor)
     if version is None:
         owner: Any = tensor if tensor._memory is None else tensor._memory
-        version = owner._memory = Version()
-        if owner._grad_fn is not None:
-            owner._grad_fn.watch_output(owner._slot, version)
+        node = owner._grad_fn
+        # one that was looked at as a saved result has a version already
+        version = node.outputs and node.outputs.get(owner._slot) if node is not None else None
+        owner._memory = version = version or Version()
+        if node is not None:
+            node.watch_output(owner._slot, version)
     return version
 
 
@@ -77,6 +80,14 @@ def mark_written(tensor: Any) -> None:
     """Count a write to the memory of ``tensor``."""
     version: Any = tensor._memory
     mark_version(version if type(version) is Version else shared_version(tensor))
+
+
+def mark_replaced(tensor: Any) -> None:
+    """Take note that ``tensor`` shows other memory now: what saved it is not as it was.
+
+    That counts no write.
+    """
+    shared_version(tensor).last = next_sequence()
 
 
 def mark_all_written(tensors: Iterable[Any]) -> None:

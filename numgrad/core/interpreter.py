@@ -323,8 +323,10 @@ class State(threading.local):
     """The store of old values of saved tensors that are written to, if that is allowed."""
     anomaly: bool = False
     """Whether nodes remember the lines that recorded them."""
-    check_nan: bool = True
-    """Whether a backward then fails on NaN."""
+    check_nan: bool | str = True
+    """Whether a backward then fails on NaN, and results are looked at: see ``GRADIENTS``."""
+    running: Any = None
+    """The node whose backward is being computed, then."""
     depth: int = 0
     """How many backwards, one within the other, a user's code is running in."""
     task: Any = None

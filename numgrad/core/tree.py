@@ -181,20 +181,29 @@ def flatten(tree: Any, leaves: list[Any], deepest: int = DEEPEST, depth: int = 0
     NumgradValueError
         If it is nested deeper than ``deepest``, as one that contains itself is.
     """
-    kind = type(tree)
-    container = container_of(kind)
-    if container is None:
+    if container_of(type(tree)) is None:
         leaves.append(tree)
         return None
     if depth == deepest:
         raise NumgradValueError(
-            f"a {kind.__name__} is nested more than {deepest} levels deep, or contains itself; "
-            "give a flatter nesting of arrays"
+            f"a {type(tree).__name__} is nested more than {deepest} levels deep, or contains "
+            "itself; give a flatter nesting of arrays"
         )
-    keys, children = container.split(tree)
-    if container is MAPPING and kind is not OrderedDict:
-        kind = dict
+    kind, keys, children = split(tree)
     return kind, keys, tuple([flatten(child, leaves, deepest, depth + 1) for child in children])
+
+
+def split(tree: Any) -> tuple[type, Any, Sequence[Any]]:
+    """The kind, the keys and the parts of a container, of which ``join`` makes such a one."""
+    kind, container = type(tree), container_of(type(tree))
+    keys, children = container.split(tree)  # pyright: ignore[reportOptionalMemberAccess]
+    return dict if container is MAPPING and kind is not OrderedDict else kind, keys, children
+
+
+def join(kind: type, keys: Any, children: list[Any]) -> Any:
+    """A container of these parts."""
+    container: Any = container_of(kind)
+    return container.join(kind, keys, children)
 
 
 def flatten_arrays(tree: Any, leaves: list[Any]) -> Nesting:
@@ -223,8 +232,7 @@ def unflatten(nesting: Nesting, leaves: Iterator[Any]) -> Any:
     if nesting is None:
         return next(leaves)
     kind, keys, children = nesting
-    container: Any = container_of(kind)
-    return container.join(kind, keys, [unflatten(child, leaves) for child in children])
+    return join(kind, keys, [unflatten(child, leaves) for child in children])
 
 
 def align(nesting: Nesting, tree: Any, leaves: list[Any], start: str) -> str | None:

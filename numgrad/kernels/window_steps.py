@@ -284,7 +284,7 @@ def pull(mask, g, x, w, gx, gw, sizes, task):
 def largest(x, y, indices, rows, columns, steps, width, area, image):
     """Largest element of each window, and its place in the image; the last NaN if there is one.
 
-    Windows are rows of (first place, number of elements), which are ``steps`` apart.
+    Windows are rows of (first place, number of elements, divisor), elements ``steps`` apart.
     """
     x = x[image * area : (image + 1) * area]
     count = rows.shape[0] * columns.shape[0]
@@ -327,14 +327,15 @@ def put_back(g, indices, gx, area, count, image):
 
 @outlined
 def average(x, y, rows, columns, width, area, image):
-    """Sum of each window over its divisor; windows are rows of (start, stop, divisor)."""
+    """Sum of each window over its divisor; windows are rows of (first place, number, divisor)."""
     x = x[image * area : (image + 1) * area]
     at = image * rows.shape[0] * columns.shape[0]
     for r in range(rows.shape[0]):
         for c in range(columns.shape[0]):
             total = x.dtype.type(0)
-            for i in range(rows[r, 0], rows[r, 1]):
-                for k in range(i * width + columns[c, 0], i * width + columns[c, 1]):
+            for i in range(rows[r, 0], rows[r, 0] + rows[r, 1]):
+                start = i * width + columns[c, 0]
+                for k in range(start, start + columns[c, 1]):
                     total += x[k]
             y[at] = np.divide(total, rows[r, 2] * columns[c, 2])
             at += 1
@@ -350,7 +351,8 @@ def spread(g, gx, rows, columns, width, area, image):
     for r in range(rows.shape[0]):
         for c in range(columns.shape[0]):
             value = g.dtype.type(np.divide(g[at], rows[r, 2] * columns[c, 2]))
-            for i in range(rows[r, 0], rows[r, 1]):
-                for k in range(i * width + columns[c, 0], i * width + columns[c, 1]):
+            for i in range(rows[r, 0], rows[r, 0] + rows[r, 1]):
+                start = i * width + columns[c, 0]
+                for k in range(start, start + columns[c, 1]):
                     gx[k] += value
             at += 1

@@ -41,7 +41,7 @@ _namespace(
         "numgrad.nn.layer_normalization": "GroupNorm LayerNorm RMSNorm",
         "numgrad.nn.lazy": "LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d LazyConv1d LazyConv2d "
         "LazyConv3d LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d LazyInstanceNorm1d "
-        "LazyInstanceNorm2d LazyInstanceNorm3d LazyLinear UninitializedParameter",
+        "LazyInstanceNorm2d LazyInstanceNorm3d LazyLinear LazyModuleMixin",
         "numgrad.nn.linear": "Bilinear Identity Linear",
         "numgrad.nn.loss.cross_entropy": "CrossEntropyLoss NLLLoss",
         "numgrad.nn.loss.ctc": "CTCLoss",
@@ -60,6 +60,7 @@ _namespace(
         "register_module_module_registration_hook register_module_parameter_registration_hook",
         "numgrad.nn.module.members": "Buffer Parameter",
         "numgrad.nn.module.module": "Module",
+        "numgrad.nn.module.uninitialized": "UninitializedBuffer UninitializedParameter",
         "numgrad.nn.padding": "CircularPad1d CircularPad2d CircularPad3d ConstantPad1d "
         "ConstantPad2d ConstantPad3d ReflectionPad1d ReflectionPad2d ReflectionPad3d "
         "ReplicationPad1d ReplicationPad2d ReplicationPad3d ZeroPad1d ZeroPad2d ZeroPad3d",

@@ -88,7 +88,7 @@ from numgrad.nn.lazy import LazyInstanceNorm1d as LazyInstanceNorm1d
 from numgrad.nn.lazy import LazyInstanceNorm2d as LazyInstanceNorm2d
 from numgrad.nn.lazy import LazyInstanceNorm3d as LazyInstanceNorm3d
 from numgrad.nn.lazy import LazyLinear as LazyLinear
-from numgrad.nn.lazy import UninitializedParameter as UninitializedParameter
+from numgrad.nn.lazy import LazyModuleMixin as LazyModuleMixin
 from numgrad.nn.linear import Bilinear as Bilinear
 from numgrad.nn.linear import Identity as Identity
 from numgrad.nn.linear import Linear as Linear
@@ -136,6 +136,8 @@ from numgrad.nn.module.hooks import register_module_parameter_registration_hook 
 from numgrad.nn.module.members import Buffer as Buffer
 from numgrad.nn.module.members import Parameter as Parameter
 from numgrad.nn.module.module import Module as Module
+from numgrad.nn.module.uninitialized import UninitializedBuffer as UninitializedBuffer
+from numgrad.nn.module.uninitialized import UninitializedParameter as UninitializedParameter
 from numgrad.nn.padding import CircularPad1d as CircularPad1d
 from numgrad.nn.padding import CircularPad2d as CircularPad2d
 from numgrad.nn.padding import CircularPad3d as CircularPad3d

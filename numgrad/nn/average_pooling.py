@@ -1,11 +1,4 @@
-"""Pooling by means and by means of powers of windows, as functions and layers.
-
-Note [Pooling in two steps]
----------------------------
-A mean of a box is that of the means of its slices, and so is a largest element of largest elements.
-The divisor of a mean is a product of one factor for each axis. Of equal elements the first slice
-comes first, and in it the first place: the order of the flattened volume.
-"""
+"""Pooling by means and by means of powers of windows, as functions and layers."""
 
 from __future__ import annotations
 
@@ -19,6 +12,7 @@ from numgrad.errors import NumgradValueError
 from numgrad.nn.applied import Applied, along_axes, applies
 from numgrad.nn.pooling_windows import (
     _LEAST,
+    EACH,
     AdaptivePool,
     Axis,
     _Pool,
@@ -26,13 +20,12 @@ from numgrad.nn.pooling_windows import (
     average_windows,
     check_divisor,
     check_padding,
-    divided,
     parts,
+    sliding_average,
     windows_along,
-    windows_of_average,
 )
-from numgrad.operations.arrangement import moveaxis
 from numgrad.operations.error_gamma_logistic import relu
+from numgrad.operations.shape import reshape
 from numgrad.tensors.tensor import Tensor
 
 
@@ -41,8 +34,9 @@ def _averaged(x: Any, windows: tuple[Axis, ...]) -> Any:
     if len(windows) < 3:
         return average_windows(x, windows=windows)
     x = average_windows(x, windows=windows[1:])
-    x = moveaxis(x, source=-3, destination=-1)
-    return moveaxis(average_windows(x, windows=windows[:1]), source=-1, destination=-3)
+    lines = reshape(x, (*x.shape[:-2], prod(x.shape[-2:])))
+    y = average_windows(lines, windows=(windows[0], EACH))
+    return reshape(y, (*y.shape[:-1], *x.shape[-2:]))
 
 
 def _avg_pool(
@@ -60,9 +54,8 @@ def _avg_pool(
     kernel, stride, padding = windows_along(name, rank, kernel_size, stride, padding)
     check_padding(name, padding, kernel)
     check_divisor(name, divisor)
-    lengths = tuple(x.shape[-rank:])
-    windows = windows_of_average(
-        name, lengths, kernel, stride, padding, bool(ceil_mode), bool(count_include_pad), divisor
+    windows = sliding_average(
+        kernel, stride, padding, bool(ceil_mode), bool(count_include_pad), divisor
     )
     return _averaged(x, windows)
 
@@ -164,13 +157,12 @@ def avg_pool3d(
 def _adaptive_avg_pool(rank: int, x: Any, output_size: Any) -> Tensor:
     name = f"adaptive_avg_pool{rank}d"
     x = as_image(name, rank, x)
-    lengths = tuple(x.shape[-rank:])
-    output = parts(name, output_size, lengths)
-    if 0 in lengths:
+    windows = parts(name, output_size, rank, x.shape[:-rank])
+    if 0 in x.shape[-rank:]:
         raise NumgradValueError(
             f"{name}: an input of shape {tuple(x.shape)} has nothing to average"
         )
-    return _averaged(x, divided(lengths, output))
+    return _averaged(x, windows)
 
 
 def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -31,12 +32,12 @@ def _lengths(
                 f"{name}: output_ratio is a number between 0 and 1, or {rank}; got {output_ratio}"
             )
         output_size = [int(int(n) * r) for n, r in zip(lengths, ratios, strict=True)]
-    counts = along_axes(name, "output_size", output_size, rank, 1)
+    counts = along_axes(name, "output_size", output_size, rank, 0)
     for n, k, out in zip(lengths, kernel, counts, strict=True):
         if out + k - 1 > n:
             raise NumgradValueError(
-                f"{name}: {out} windows of length {k} do not begin at different places of an axis "
-                f"of length {n}"
+                f"{name}: {out} windows of length {k} are too large relative to input length {n}: "
+                "they do not begin at different places"
             )
     return counts
 
@@ -45,8 +46,8 @@ def _begins(sample: Any, length: Any, kernel: int, out: int) -> Any:
     """Where windows begin: steps that are one of two neighbours, the last one at the end."""
     sample = sample[..., None]
     last = (0 * sample).astype(np.int64) + (length - kernel)
-    if out == 1:
-        return last
+    if out <= 1:
+        return last[..., :out]
     step = (length - kernel) / (out - 1)
     places = (tensor(np.arange(out - 1.0)) + sample) * step
     return concat([places.astype(np.int64) - (sample * step).astype(np.int64), last], axis=-1)
@@ -68,7 +69,7 @@ def _pool(
     drawn = asarray(samples).detach()
     if drawn.shape != (count, channels, rank):
         raise NumgradValueError(
-            f"{name}: needs random samples of shape {(count, channels, rank)}, got {drawn.shape}"
+            f"{name}: Expect _random_samples of shape {(count, channels, rank)}, got {drawn.shape}"
         )
     # the flat place of each element of each window, from the first axis on
     places: Any = 0
@@ -79,10 +80,10 @@ def _pool(
         shape = [count, channels, *(1,) * (2 * rank)]
         shape[2 + k], shape[2 + rank + k] = out, size
         places = places * n + reshape(along, shape)
-    flat = reshape(x, (count, channels, -1))
-    table = reshape(places, (count, channels, -1))
+    flat = reshape(x, (count, channels, prod(lengths)))
+    table = reshape(places, (count, channels, prod(output) * prod(kernel)))
     windows = reshape(
-        take_along_axis(flat, table, axis=2), (count, channels, int(np.prod(output)), -1)
+        take_along_axis(flat, table, axis=2), (count, channels, prod(output), prod(kernel))
     )
     best = argmax(windows, axis=-1, keepdims=True)
     shape = (count, channels, *output)[single:]

@@ -2,45 +2,119 @@
 
 Note [Lazy layers]
 ------------------
-A lazy layer has the parameters of the layer that it becomes, without elements. Its first call, or
-``load_state_dict``, says how long they are: they are filled, remaining the objects that they are,
-so that optimizers may know them before, and the layer's class becomes the plain one.
+A lazy layer is one of its plain class whose parameters, and buffers, have no shape yet: they are
+``UninitializedParameter`` and ``UninitializedBuffer``. ``load_state_dict`` gives them the shapes of
+the state. The first call does what is left: the parameters are filled, remaining the objects that
+they are, so that optimizers may know them before, and the layer's class becomes the plain one.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
 
 import numpy as np
 
-from numgrad.autograd.variable import Parameter, Tensor
-from numgrad.autograd.versions import mark_written
+from numgrad.autograd.modes import no_grad
 from numgrad.core.interpreter import state
-from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.errors import (
+    NumgradNotImplementedError,
+    NumgradRuntimeError,
+    NumgradTypeError,
+    NumgradValueError,
+)
 from numgrad.nn.batch_normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from numgrad.nn.convolution import Conv1d, Conv2d, Conv3d
 from numgrad.nn.instance_normalization import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from numgrad.nn.linear import Linear
 from numgrad.nn.module.module import Module
+from numgrad.nn.module.uninitialized import (
+    Uninitialized,
+    UninitializedBuffer,
+    UninitializedParameter,
+)
 from numgrad.nn.transposed_convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
-from numgrad.tensors.creation import asarray, zeros
 
 
-class UninitializedParameter(Parameter):
-    """A parameter of a lazy layer, which has no elements before the layer's first call."""
+class LazyModuleMixin(Module):
+    """Base of modules whose parameters get their shapes from the first input.
 
-    __slots__ = ()
+    A subclass has members that are ``UninitializedParameter`` or ``UninitializedBuffer``, and
+    ``initialize_parameters``, which is called with the arguments of the first call and
+    materializes them. If ``cls_to_become`` is a class, the module becomes one of it then.
 
-    def __reduce__(self) -> tuple:
-        return UninitializedParameter, (self._array, self._requires_grad)
+    Raises
+    ------
+    NumgradRuntimeError
+        If the first call leaves members without shapes.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> class Scale(ng.nn.LazyModuleMixin):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.factor = ng.nn.UninitializedParameter()
+    ...
+    ...     def initialize_parameters(self, x):
+    ...         self.factor.materialize(x.shape[-1:])
+    ...         ng.nn.init.ones_(self.factor)
+    ...
+    ...     def forward(self, x):
+    ...         return self.factor * x
+    >>> Scale()(ng.tensor([1.0, 2.0]))
+    tensor([1., 2.], grad_fn=<MultiplyBackward>)
+    """
+
+    cls_to_become: ClassVar[type[Module] | None] = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._awaits_input = True
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run ``forward``, before the first time ``initialize_parameters``."""
+        if self._awaits_input:
+            self._infer_parameters(args, kwargs)
+        return Module.__call__(self, *args, **kwargs)
+
+    def _infer_parameters(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        name = type(self).__name__
+        state.ground.once(
+            f"{name}: its parameters are made at the first call; call it once before it is compiled"
+        )
+        self.initialize_parameters(*args, **kwargs)
+        if self.has_uninitialized_params():
+            raise NumgradRuntimeError(
+                f"{name}: initialize_parameters has left {', '.join(dict(self._awaiting()))} "
+                "without shapes; materialize them there"
+            )
+        self._awaits_input = False
+        if self.cls_to_become is not None:
+            del self._awaits_input
+            self.__class__ = self.cls_to_become  # pyright: ignore
+
+    def _awaiting(self) -> Iterator[tuple[str, Any]]:
+        """Names and members without shapes."""
+        for name, member in [*self._parameters.items(), *self._buffers.items()]:
+            if isinstance(member, Uninitialized):
+                yield name, member
+
+    def has_uninitialized_params(self) -> bool:
+        """Whether there are parameters or buffers without shapes."""
+        return any(True for _ in self._awaiting())
+
+    def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
+        """Materialize what has no shape, for inputs such as these: what a subclass defines."""
+        raise NumgradNotImplementedError(
+            f"{type(self).__name__}: define initialize_parameters, which materializes parameters"
+        )
 
 
-class LazyModule(Module):
-    """Note [Lazy layers]; classes are made by ``_lazy``."""
+class LazyLayer(LazyModuleMixin):
+    """Base of lazy forms of layers: ``_lazy`` makes their classes."""
 
-    becomes: ClassVar[type[Module]]
     measured: ClassVar[str]
     """The parameter of its constructor that the input says."""
     axis: ClassVar[int]
@@ -51,99 +125,64 @@ class LazyModule(Module):
     """Arguments of the constructor that are others by default than the plain layer's."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        name = type(self).__name__
-        signature = inspect.signature(self.becomes)
+        name, cls = type(self).__name__, self._plain()
+        signature = inspect.signature(cls)
         if self.measured in options:
             raise NumgradTypeError(
-                f"{name}: {self.measured} is what the first input says; use "
-                f"{self.becomes.__name__} where it is known"
+                f"{name}: {self.measured} is what the first input says; use {cls.__name__} where "
+                "it is known"
             )
         try:
             arguments = self.defaults | signature.bind(1, *args, **options).arguments
         except TypeError as error:
             raise NumgradTypeError(f"{name}: {error}") from None
         del arguments[self.measured]
-        super().__init__()
-        self.__dict__["_given"] = arguments
-        twin = self._twin(arguments.get("groups", 1))
+        Module.__init__(self)
+        twin = cls(**{self.measured: arguments.get("groups", 1)}, **arguments)
         for key, value in twin.__dict__.items():
-            member = key in twin._parameters or key in twin._buffers
-            if not member and key not in self.__dict__ and key != self.measured:
+            if key not in self.__dict__ and key not in twin._parameters | twin._buffers:
                 self.__dict__[key] = value
-        for key, parameter in twin._parameters.items():
-            empty = None if parameter is None else np.empty(0, parameter.dtype)
-            self.register_parameter(key, empty if empty is None else UninitializedParameter(empty))
-        self._register_load_state_dict_pre_hook(self._measure_state)
+        self.__dict__.update({"_given": arguments, self.measured: 0, "_awaits_input": True})
+        for key, value in twin._parameters.items():
+            if value is not None:
+                value = UninitializedParameter(dtype=value.dtype)
+            self.register_parameter(key, value)
+        for key, value in twin._buffers.items():
+            if value is not None and len(value.shape):
+                value = UninitializedBuffer(dtype=value.dtype)
+            self.register_buffer(key, value)
 
-    def _twin(self, length: int) -> Module:
-        return self.becomes(**{self.measured: length}, **self._given)
+    def _plain(self) -> type[Module]:
+        assert self.cls_to_become is not None
+        return self.cls_to_become
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        self._given["dtype"] = fn(zeros(0, dtype=self._given.get("dtype"))).dtype
-        return super()._apply(fn, recurse)
-
-    def has_uninitialized_params(self) -> bool:
-        """Whether no input has been seen."""
-        return isinstance(self, LazyModule)
-
-    def initialize_parameters(self, input: Any) -> None:
-        """Become the plain layer for inputs such as this one."""
-        state.ground.once(
-            f"{type(self).__name__}: its parameters are made at the first call; call it once "
-            "before it is compiled"
-        )
-        shape = asarray(input).shape
+    def initialize_parameters(self, input: Any, *args: Any, **kwargs: Any) -> None:
+        """Fill the parameters for inputs such as this one, unless a state has."""
+        shape = np.shape(input)
         axis = self.axis - (self.axis == 1 and len(shape) == self.unbatched)
         if len(shape) <= axis or not len(shape):
             raise NumgradValueError(
                 f"{type(self).__name__}: an input of shape {tuple(shape)} has no axis {axis}"
             )
-        self._become(shape[axis])
-
-    def _become(self, length: int) -> None:
-        twin = self._twin(length)
-        for key, parameter in self._parameters.items():
-            if parameter is not None:
-                parameter._array = twin._parameters[key]._array.copy()  # pyright: ignore
-                mark_written(parameter)
-                parameter.__class__ = Parameter
-        for key, buffer in twin._buffers.items():
-            self.register_buffer(key, buffer)
-        self.__dict__[self.measured] = length
-        del self.__dict__["_given"]
-        self._own_state_hooks().load_pre.clear()
-        self.__class__ = self.becomes  # pyright: ignore
-
-    def _measure_state(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
-        """Become the plain layer for the state that is loaded, if that is of one."""
-        weight = state.get(f"{prefix}weight")
-        if weight is None or not np.size(weight):
-            return
-        shape = np.shape(weight)
-        if self.measured == "in_features":
-            self._become(shape[1])
-        elif self.measured == "num_features" or getattr(self.becomes, "transposed", False):
-            self._become(shape[0])
-        else:
-            self._become(shape[1] * self._given.get("groups", 1))
-
-    def forward(self, input: Any, *args: Any) -> Any:
-        """Become the plain layer, and do what that does."""
-        self.initialize_parameters(input)
-        return self.forward(input, *args)
-
-    def extra_repr(self) -> str:
-        """The arguments of the constructor."""
-        return ", ".join(f"{key}={value}" for key, value in self._given.items())
+        length, given = shape[axis], self.__dict__.pop("_given")
+        awaiting = dict(self._awaiting())
+        twin = self._plain()(**{self.measured: length}, **given) if awaiting else None
+        with no_grad():
+            for name, member in awaiting.items():
+                member.materialize(getattr(twin, name).shape)
+                member.copy_(getattr(twin, name))
+        for name, buffer in self._buffers.items():
+            self._buffers[name] = None if buffer is None else buffer.detach()
+        setattr(self, self.measured, length)
 
 
 def _lazy(
-    becomes: type[Module], measured: str, axis: int, unbatched: int = 0, **defaults: Any
+    plain: type[Module], measured: str, axis: int, unbatched: int = 0, **defaults: Any
 ) -> Callable:
     def make(cls: type) -> type:
-        cls.becomes, cls.measured, cls.axis, cls.unbatched = becomes, measured, axis, unbatched
+        cls.cls_to_become, cls.measured, cls.axis, cls.unbatched = plain, measured, axis, unbatched
         cls.defaults = defaults
-        signature = inspect.signature(becomes)
+        signature = inspect.signature(plain)
         parameters = [
             p.replace(default=defaults.get(key, p.default))
             for key, p in signature.parameters.items()
@@ -156,7 +195,7 @@ def _lazy(
 
 
 @_lazy(Linear, "in_features", -1)
-class LazyLinear(LazyModule):
+class LazyLinear(LazyLayer, Linear):
     """``Linear`` whose number of features the first input says.
 
     Examples
@@ -171,7 +210,7 @@ class LazyLinear(LazyModule):
 
 
 @_lazy(Conv1d, "in_channels", 1, 2)
-class LazyConv1d(LazyModule):
+class LazyConv1d(LazyLayer, Conv1d):
     """``Conv1d`` whose number of channels the first input says.
 
     Examples
@@ -186,7 +225,7 @@ class LazyConv1d(LazyModule):
 
 
 @_lazy(Conv2d, "in_channels", 1, 3)
-class LazyConv2d(LazyModule):
+class LazyConv2d(LazyLayer, Conv2d):
     """``Conv2d`` whose number of channels the first input says.
 
     Examples
@@ -201,7 +240,7 @@ class LazyConv2d(LazyModule):
 
 
 @_lazy(Conv3d, "in_channels", 1, 4)
-class LazyConv3d(LazyModule):
+class LazyConv3d(LazyLayer, Conv3d):
     """``Conv3d`` whose number of channels the first input says.
 
     Examples
@@ -216,7 +255,7 @@ class LazyConv3d(LazyModule):
 
 
 @_lazy(ConvTranspose1d, "in_channels", 1, 2)
-class LazyConvTranspose1d(LazyModule):
+class LazyConvTranspose1d(LazyLayer, ConvTranspose1d):
     """``ConvTranspose1d`` whose number of channels the first input says.
 
     Examples
@@ -231,7 +270,7 @@ class LazyConvTranspose1d(LazyModule):
 
 
 @_lazy(ConvTranspose2d, "in_channels", 1, 3)
-class LazyConvTranspose2d(LazyModule):
+class LazyConvTranspose2d(LazyLayer, ConvTranspose2d):
     """``ConvTranspose2d`` whose number of channels the first input says.
 
     Examples
@@ -246,7 +285,7 @@ class LazyConvTranspose2d(LazyModule):
 
 
 @_lazy(ConvTranspose3d, "in_channels", 1, 4)
-class LazyConvTranspose3d(LazyModule):
+class LazyConvTranspose3d(LazyLayer, ConvTranspose3d):
     """``ConvTranspose3d`` whose number of channels the first input says.
 
     Examples
@@ -261,7 +300,7 @@ class LazyConvTranspose3d(LazyModule):
 
 
 @_lazy(BatchNorm1d, "num_features", 1)
-class LazyBatchNorm1d(LazyModule):
+class LazyBatchNorm1d(LazyLayer, BatchNorm1d):
     """``BatchNorm1d`` whose number of channels the first input says.
 
     Examples
@@ -276,7 +315,7 @@ class LazyBatchNorm1d(LazyModule):
 
 
 @_lazy(BatchNorm2d, "num_features", 1)
-class LazyBatchNorm2d(LazyModule):
+class LazyBatchNorm2d(LazyLayer, BatchNorm2d):
     """``BatchNorm2d`` whose number of channels the first input says.
 
     Examples
@@ -291,7 +330,7 @@ class LazyBatchNorm2d(LazyModule):
 
 
 @_lazy(BatchNorm3d, "num_features", 1)
-class LazyBatchNorm3d(LazyModule):
+class LazyBatchNorm3d(LazyLayer, BatchNorm3d):
     """``BatchNorm3d`` whose number of channels the first input says.
 
     Examples
@@ -306,7 +345,7 @@ class LazyBatchNorm3d(LazyModule):
 
 
 @_lazy(InstanceNorm1d, "num_features", 1, 2, affine=True, track_running_stats=True)
-class LazyInstanceNorm1d(LazyModule):
+class LazyInstanceNorm1d(LazyLayer, InstanceNorm1d):
     """``InstanceNorm1d`` whose number of channels the first input says.
 
     Unlike that it has weights and running statistics, as PyTorch's has, if nothing else is said.
@@ -323,7 +362,7 @@ class LazyInstanceNorm1d(LazyModule):
 
 
 @_lazy(InstanceNorm2d, "num_features", 1, 3, affine=True, track_running_stats=True)
-class LazyInstanceNorm2d(LazyModule):
+class LazyInstanceNorm2d(LazyLayer, InstanceNorm2d):
     """``InstanceNorm2d`` whose number of channels the first input says.
 
     Unlike that it has weights and running statistics, as PyTorch's has, if nothing else is said.
@@ -340,7 +379,7 @@ class LazyInstanceNorm2d(LazyModule):
 
 
 @_lazy(InstanceNorm3d, "num_features", 1, 4, affine=True, track_running_stats=True)
-class LazyInstanceNorm3d(LazyModule):
+class LazyInstanceNorm3d(LazyLayer, InstanceNorm3d):
     """``InstanceNorm3d`` whose number of channels the first input says.
 
     Unlike that it has weights and running statistics, as PyTorch's has, if nothing else is said.

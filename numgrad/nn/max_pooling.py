@@ -1,7 +1,4 @@
-"""Pooling by largest elements of windows, and its inverse, as functions and layers.
-
-Volumes are pooled by Note [Pooling in two steps] in ``nn.average_pooling``.
-"""
+"""Pooling by largest elements of windows, and its inverse, as functions and layers."""
 
 from __future__ import annotations
 
@@ -10,30 +7,47 @@ from math import prod
 from operator import index
 from typing import Any
 
-import numpy as np
-
-from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.errors import NumgradValueError
 from numgrad.nn.applied import along_axes, applies
 from numgrad.nn.module.module import Module
 from numgrad.nn.pooling_windows import (
+    EACH,
     AdaptivePool,
+    Axis,
     _Pool,
     as_image,
     check_padding,
-    divided,
     max_pool,
     max_pool_indices,
     parts,
     spans,
     windows_along,
 )
-from numgrad.operations.arrangement import moveaxis
-from numgrad.operations.reduce import argmax
 from numgrad.operations.scatter import scatter
-from numgrad.operations.shape import as_operand, broadcast_to, reshape
-from numgrad.operations.take import take, take_along_axis
-from numgrad.tensors.creation import arange, tensor, zeros
+from numgrad.operations.shape import as_operand, reshape
+from numgrad.operations.take import take_along_axis
+from numgrad.tensors.creation import zeros
 from numgrad.tensors.tensor import Tensor
+
+
+def _largest(x: Any, windows: tuple[Axis, ...], return_indices: bool) -> Any:
+    """Largest elements, and their places; of volumes by Note [Pooling in two steps]."""
+    if len(windows) < 3:
+        y = max_pool(x, windows=windows)
+        return (y, max_pool_indices(x, windows=windows)) if return_indices else y
+    planes = max_pool(x, windows=windows[1:])
+    area = planes.shape[-2:]
+    lines = reshape(planes, (*planes.shape[:-2], prod(area)))
+    y = max_pool(lines, windows=(windows[0], EACH))
+    shape = (*y.shape[:-1], *area)
+    if not return_indices:
+        return reshape(y, shape)
+    which = max_pool_indices(lines, windows=(windows[0], EACH))
+    inside = max_pool_indices(x, windows=windows[1:])
+    inside = reshape(inside, (*x.shape[:-3], prod(inside.shape[-3:])))
+    flat = reshape(which, (*x.shape[:-3], prod(shape[-3:])))
+    places = take_along_axis(inside, flat, axis=-1) + flat // prod(area) * prod(x.shape[-2:])
+    return reshape(y, shape), reshape(places, shape)
 
 
 def _max_pool(
@@ -52,29 +66,9 @@ def _max_pool(
     dilation = along_axes(name, "dilation", dilation, rank, 1)
     check_padding(name, padding, spans(kernel, dilation))
 
-    def options(axes: slice) -> dict[str, Any]:
-        return {
-            "kernel": kernel[axes],
-            "stride": stride[axes],
-            "padding": padding[axes],
-            "dilation": dilation[axes],
-            "ceil_mode": bool(ceil_mode),
-        }
-
-    if rank < 3:
-        whole = options(slice(None))
-        y = max_pool(x, **whole)
-        return (y, max_pool_indices(x, **whole)) if return_indices else y
-    # in two steps, as means: see the note above
-    area, depth = options(slice(1, 3)), options(slice(0, 1))
-    across = moveaxis(max_pool(x, **area), source=-3, destination=-1)
-    y = moveaxis(max_pool(across, **depth), source=-1, destination=-3)
-    if not return_indices:
-        return y
-    inside = moveaxis(max_pool_indices(x, **area), source=-3, destination=-1)
-    which = max_pool_indices(across, **depth)
-    places = which * (x.shape[-2] * x.shape[-1]) + take_along_axis(inside, which, axis=-1)
-    return y, moveaxis(places, source=-1, destination=-3)
+    ceil = (bool(ceil_mode),) * rank
+    windows = tuple(zip(kernel, stride, padding, dilation, ceil, strict=True))
+    return _largest(x, windows, return_indices)
 
 
 def max_pool1d(
@@ -175,35 +169,14 @@ def max_pool3d(
 
 
 def _adaptive_max_pool(rank: int, input: Any, output_size: Any, return_indices: bool) -> Any:
-    """The largest element along one axis after the other; the first of equal ones."""
     name = f"adaptive_max_pool{rank}d"
     x = as_image(name, rank, input)
-    if x.dtype.kind not in "iuf":
-        raise NumgradTypeError(f"{name}: elements of dtype {x.dtype} have no order")
-    lengths = tuple(map(index, x.shape[-rank:]))
-    output = parts(name, output_size, lengths)
-    if 0 in lengths:
+    windows = parts(name, output_size, rank, x.shape[:-rank])
+    if 0 in x.shape[-rank:]:
         raise NumgradValueError(
             f"{name}: an input of shape {tuple(x.shape)} has no largest element"
         )
-    windows = divided(lengths, output)
-    places = broadcast_to(reshape(arange(prod(lengths)), lengths), tuple(x.shape))
-    for axis in range(-1, -rank - 1, -1):
-        if not output[axis]:
-            x, places = take(x, tensor(np.zeros(0, np.int64)), axis=axis), places
-            places = take(places, tensor(np.zeros(0, np.int64)), axis=axis)
-            continue
-        bounds = np.array([window[:2] for window in windows[axis]])
-        longest = int((bounds[:, 1] - bounds[:, 0]).max())
-        # a window that is shorter ends with its last element again
-        table = np.minimum(bounds[:, :1] + np.arange(longest), bounds[:, 1:] - 1)
-        flat, k = tensor(table.ravel()), len(x.shape) + axis
-        shape = (*x.shape[:k], len(table), longest, *x.shape[k + 1 :])
-        x, places = (reshape(take(a, flat, axis=axis), shape) for a in (x, places))
-        best = argmax(x, axis=k + 1, keepdims=True)
-        reduced = (*shape[: k + 1], *shape[k + 2 :])
-        x, places = (reshape(take_along_axis(a, best, axis=k + 1), reduced) for a in (x, places))
-    return (x, places) if return_indices else x
+    return _largest(x, windows, return_indices)
 
 
 def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:

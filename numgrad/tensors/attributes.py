@@ -284,9 +284,8 @@ class TensorAttributes(Tensor):
         old, new = self._array, state.ground.replaced(self, value)
         known = type(old) is np.ndarray and self._memory is not versions.INFERENCE
         if known and (new.shape != old.shape or new.dtype != old.dtype):
-            versions.mark_written(
-                self
-            )  # else kernels of backwards that saved it read beyond the array
+            # else kernels of backwards that saved it read beyond the array
+            versions.mark_replaced(self)
         self._array = new
 
     @data.deleter

@@ -387,7 +387,7 @@ class TensorConversions(Tensor):
         node = self.grad_fn
         if node is not None:
             return [f"grad_fn=<{node.name()}>"]
-        if _is_invalid(self):
+        if is_invalid(self):
             return ["grad_fn=<Invalid>"]
         return ["requires_grad=True"] if self._requires_grad else []
 
@@ -574,7 +574,7 @@ def _scalar(self: Tensor, kind: type) -> Any:
     return kind(self._array.item())
 
 
-def _is_invalid(self: Tensor) -> bool:
+def is_invalid(self: Tensor) -> bool:
     """Whether this is a view from no_grad of something differentiable that was changed since."""
     owner = root(self)
     return self._slot == NO_GRAD_VIEW and owner._requires_grad and self._version > 0

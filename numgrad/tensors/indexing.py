@@ -12,6 +12,7 @@ import numpy as np
 
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import NO_GRAD_VIEW, Tensor, refresh, root
+from numgrad.autograd.versions import INFERENCE, version_of
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
@@ -75,7 +76,8 @@ def subscript(self: Tensor, index: Any) -> Tensor:
         owner = root(self)
     if not (self._requires_grad and mode == 2):
         traced = mode == 2 and self._slot != NO_GRAD_VIEW
-        return Tensor(out, False, None, 0 if traced else NO_GRAD_VIEW, owner)
+        follows = mode == 3 and self._requires_grad and version_of(self) is not INFERENCE
+        return Tensor(out, follows, None, 0 if traced else NO_GRAD_VIEW, owner)
     node = self._grad_fn
     if node is None:
         node = self

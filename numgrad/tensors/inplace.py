@@ -32,8 +32,9 @@ from numgrad.autograd.history import (
 )
 from numgrad.autograd.row_sparse_tensor import RowSparseTensor
 from numgrad.autograd.saved import keep
-from numgrad.autograd.variable import Tensor, refresh, root
+from numgrad.autograd.variable import TENSORS, Tensor, refresh, root
 from numgrad.autograd.versions import INFERENCE, mark_written, shared_version, version_of
+from numgrad.codegen.cpython import hot_paths
 from numgrad.core.abstract import AbstractArray
 from numgrad.core.documentation import DESCRIBERS
 from numgrad.core.elementwise import Elementwise
@@ -48,6 +49,7 @@ from numgrad.operations.region import overlaps
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.eager import TOO_LARGE, check_array_kind
 from numgrad.tensors.labels import IndexedTensor, Places, check_written, index_of
+from numgrad.tensors.recorder import written_method
 
 # ---------------------------------------------------------------------------------- what may be
 
@@ -69,6 +71,11 @@ def check_target(name: str, target: Tensor) -> None:
         raise NumgradRuntimeError(
             f"{name}: the memory of the target of shape {array.shape} is read-only; clone() it"
         )
+    check_history(name, target)
+
+
+def check_history(name: str, target: Tensor) -> None:
+    """Raise if ``target`` may not become something else in place."""
     if version_of(target) is INFERENCE and not state.inference:
         raise NumgradRuntimeError(
             f"{name}: the target was made in inference mode and cannot be changed outside; clone() "
@@ -145,6 +152,8 @@ def assign(name: str, target: Tensor, value: Any, *, part_of: Tensor | None = No
 
     If ``target`` was made for this write only, ``part_of`` is the tensor that the user writes to.
     """
+    if state.mode and _written_plainly(target, value):
+        return target
     if state.interpreters:
         if isinstance(target, Batched):
             target.write(partial(assign, name), value, target.shape)
@@ -168,6 +177,33 @@ def assign(name: str, target: Tensor, value: Any, *, part_of: Tensor | None = No
         rebase(target, source, Meta(array.shape, array.dtype))
     _tell_interpreters(target, value)
     return target
+
+
+def _written_plainly(target: Tensor, value: Any) -> bool:
+    """Store an array of the target's dtype and shape, or a number, where nothing is recorded.
+
+    It is the most common case of ``assign``, without what others need.
+    """
+    if type(target) not in TENSORS:
+        return False
+    array, source, requires_grad = target._array, value, root(target)._requires_grad
+    if type(value) in TENSORS:
+        source, requires_grad = value._array, requires_grad or value._requires_grad
+    if type(source) is np.ndarray:
+        if source.dtype != array.dtype or source.shape != array.shape:
+            return False
+    elif not (type(source) in (int, float) and array.dtype.kind == "f" and -1e37 < source < 1e37):
+        return False
+    flags = array.flags
+    if not (flags.c_contiguous and flags.writeable) or (requires_grad and state.grad_enabled):
+        return False
+    if version_of(target) is INFERENCE:
+        return False
+    if target._memory is not None:
+        refresh(target)
+    array[...] = source
+    mark_written(target)
+    return True
 
 
 def _is_recorded(target: Tensor, follows: bool) -> bool:
@@ -206,6 +242,8 @@ def inplace(op: Op, name: str, target: Tensor, args: tuple, params: dict[str, An
     if type(target) is not Tensor and isinstance(op, Elementwise):
         check_written(name, target, *args)
     if state.mode and not params and isinstance(op, Elementwise):
+        if hot_paths.waiting:
+            hot_paths.count_call()
         operands = (target, *args, *op.rest((target, *args)))
         if len(operands) == len(op.inputs) and _written_by_kernel(op, name, operands):
             return target
@@ -398,9 +436,10 @@ def has_inplace_form(op: Op) -> bool:
 def inplace_method(op: Op, name: str) -> Callable[..., Tensor]:
     """The method ``name`` of the in-place form of an operation."""
 
-    def method(self: Tensor, *args: Any, **params: Any) -> Tensor:
+    def write(self: Tensor, *args: Any, **params: Any) -> Tensor:
         return inplace(op, name, self, args, params)
 
+    method = written_method(op, write)
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"In-place form of ``{op.name}``; returns the tensor."
     return method
@@ -420,7 +459,7 @@ def augmented(op: Op, acceptable: Callable[[Any], bool]) -> Callable[..., Any]:
     """The method behind ``a <op>= b``."""
     name = f"{op.dunder}_"
 
-    def method(self: Tensor, other: Any) -> Any:
+    def write(self: Tensor, other: Any) -> Any:
         if not acceptable(other):
             if (labelled_kind(type(other)) or "").startswith("xarray."):
                 raise NumgradTypeError(
@@ -434,7 +473,7 @@ def augmented(op: Op, acceptable: Callable[[Any], bool]) -> Callable[..., Any]:
             return op(self, other)
         return inplace(op, name, self, (other,), {})
 
-    return method
+    return written_method(op, write)
 
 
 def matmul_augmented(self: Tensor, other: Any) -> Tensor:

@@ -6,18 +6,20 @@ Its text is ``codegen.cpython.recorded_calls``: Note [Recorder] there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from numgrad.autograd.node import Node
+from numgrad.autograd.saved import keep
 from numgrad.autograd.variable import Parameter, Tensor
-from numgrad.autograd.versions import INFERENCE, Version, next_sequence
+from numgrad.autograd.versions import INFERENCE, Version, mark_written, next_sequence
 from numgrad.codegen.cpython import hot_paths, records
 from numgrad.codegen.cpython.c_api import ObjectTable, Words
 from numgrad.codegen.locks import ENTRIES
 from numgrad.core.axis import AxisOp
+from numgrad.core.elementwise import Elementwise
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS, Op
 from numgrad.core.plan import MAX_PLANS, Planned
@@ -28,7 +30,8 @@ _COMMON = {
     "TENSOR": Tensor, "PARAMETER": Parameter, "NODE": Node, "VERSION": Version,
     "ARRAY": np.ndarray, "FLOAT": float, "INT": int, "NONE": None, "TRUE": True, "FALSE": False,
     "ZERO": 0, "STATE": state, "MODE": "mode", "RECORDING": 2, "COMPUTING": 1,
-    "INFERENCE": INFERENCE, "COUNTER": next_sequence.__self__,  # pyright: ignore
+    "INFERENCE": INFERENCE, "KEEP": keep, "WRITTEN": mark_written,
+    "COUNTER": next_sequence.__self__,  # pyright: ignore
 }  # fmt: skip
 _watched = False
 
@@ -89,6 +92,8 @@ class MachineEntry:
     operands_of
         The operands that the operation's plan is for, of arguments and result; None where a call
         does something else than that plan.
+    inplace
+        Whether calls write to their first argument, which they return.
 
     Attributes
     ----------
@@ -102,14 +107,16 @@ class MachineEntry:
         entry: Callable[..., Any],
         recorder: CallRecorder,
         operands_of: Callable[[tuple, Any], tuple | None] = lambda args, out: args,
+        inplace: bool = False,
     ) -> None:
         self.op, self.entry, self._operands_of = op, entry, operands_of
+        self._inplace = inplace
         self._plans: dict[tuple, Any] = op.quick if isinstance(op, AxisOp) else op.plans
         self._records: dict[tuple, Words] = {}
         # what lies there is held, whatever other threads and finalizers forget or learn meanwhile
         self._table: list[Words | None] = [None] * records.PLACES
         own = Words.of(
-            recorder.objects, entry, self._call_and_learn, self._table, len(op.inputs)
+            recorder.objects, entry, self._call_and_learn, self._table, len(op.inputs), inplace
         )  # which is held: calls may come when this module is gone, as Python ends
         self.call = recorder.code.function(op.name, own)
 
@@ -136,9 +143,48 @@ class MachineEntry:
             if record is None:
                 if len(self._records) >= MAX_PLANS:
                     self.clear()
-                record = self._records[key] = _record(self.op, plan, operands)
+                direct = plan.reads_once() if self._inplace else plan.empty is np.empty
+                record = self._records[key] = _record(self.op, plan, operands, direct)
             self._table[place] = record
         return out
+
+
+def late_method(
+    python: Callable[..., Any], recorder: CallRecorder, make: Callable[..., MachineEntry] | None
+) -> Callable[..., Any]:
+    """The method that calls a function, in machine code once that is in use.
+
+    Parameters
+    ----------
+    python
+        The function in Python.
+    recorder, make
+        The machine code, and what makes its entry of the function; None if it has none.
+    """
+    enter = python
+
+    def first(self: Any, *args: Any, **params: Any) -> Any:
+        nonlocal enter
+        if recorder.in_use and make is not None:
+            enter = make(python).call
+        return python(self, *args, **params)
+
+    def method(self: Any, *args: Any, **params: Any) -> Any:
+        return enter(self, *args, **params)
+
+    if make is not None:
+        enter = first
+    return method
+
+
+def written_method(op: Op, python: Callable[..., Any]) -> Callable[..., Any]:
+    """The method that writes the result of an operation to its first operand."""
+    make = partial(_writer, op) if isinstance(op, Elementwise) and takes(op) else None
+    return late_method(python, RECORDER, make)
+
+
+def _writer(op: Op, python: Callable[..., Any]) -> MachineEntry:
+    return MachineEntry(op, python, RECORDER, inplace=True)
 
 
 def recorded_by(op: Op, entry: Callable[..., Any]) -> Callable[..., Any]:
@@ -190,14 +236,17 @@ RECORDER = CallRecorder("recorder", _install)
 hot_paths.on_switch(_switch)
 
 
-def _record(op: Op, plan: Any, operands: Sequence[tuple]) -> Words:
-    """The record of a plan for operands: dtype and shape of each, or class."""
+def _record(op: Op, plan: Any, operands: Sequence[tuple], direct: bool) -> Words:
+    """The record of a plan for operands: dtype and shape of each, or class.
+
+    If it is not ``direct``, machine code leaves the plan to Python.
+    """
     shapes = [operand[1] if len(operand) == 2 else None for operand in operands]
     between = plan.scalars if isinstance(op, AxisOp) else ()
     after = plan.sizes if isinstance(op, AxisOp) else getattr(plan, "dims", ())
     slots = None
     few = all(len(shape or ()) <= records.MOST_AXES for shape in (*shapes, plan.shape))
-    few = few and plan.empty is np.empty
+    few = few and direct
     if few and (plan.floating or not (getattr(op, "check", None) or None in shapes)):
         slots = records.filled(plan.entry, [*shapes, *between, plan.shape, *after])
     head: list[Any] = [plan, *[0] * 6]

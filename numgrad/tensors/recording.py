@@ -16,7 +16,7 @@ from numgrad.autograd.history import record
 from numgrad.autograd.node import Node
 from numgrad.autograd.saved import keep
 from numgrad.autograd.variable import NO_GRAD_VIEW, Tensor, root
-from numgrad.autograd.versions import INFERENCE, Version
+from numgrad.autograd.versions import INFERENCE, Version, version_of
 from numgrad.core.arguments import complete
 from numgrad.core.interpreter import BaseInterpreter, ThreadSettings, state
 from numgrad.core.op import Op
@@ -113,6 +113,9 @@ def _link(view: Tensor, base: Any, slot: int) -> None:
     if view._grad_fn is None:
         traced = state.grad_enabled and base._slot != NO_GRAD_VIEW
         view._slot = slot if traced else NO_GRAD_VIEW
+        if state.inference and base._requires_grad and version_of(base) is not INFERENCE:
+            # as the base it is a tensor of which operations outside are recorded
+            view._requires_grad = view._array.dtype.kind in "fc"
 
 
 def new_tensor(array: np.ndarray) -> Tensor:

@@ -21,6 +21,7 @@ from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.modes import enable_grad
 from numgrad.errors import (
     GradcheckError,
+    NumgradAssertionError,
     NumgradRuntimeError,
     NumgradTypeError,
     NumgradValueError,
@@ -123,7 +124,7 @@ def gradcheck(
     check = _Check(f, arguments, checked, eps, atol, rtol, fast_mode)
     try:
         if check_forward_ad:
-            check.forward(check_batched_forward_grad)
+            check.forward(check_batched_forward_grad, check_undefined_grad)
         check.independence()
         if check_backward_ad:
             check.backward(nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad)
@@ -346,7 +347,15 @@ class _Check:
 
         def values() -> list[np.ndarray]:
             with enable_grad():  # the function may call autograd itself
-                return [_flatten(y._array) for y in _outputs(self.f, self.arguments)]
+                outputs = _outputs(self.f, self.arguments)
+            for number, (y, first) in enumerate(zip(outputs, self.outputs, strict=True)):
+                if y.shape != first.shape or y.dtype != first.dtype:
+                    raise NumgradAssertionError(
+                        f"gradcheck: output {number} has shape {first.shape} and dtype "
+                        f"{first.dtype}, and with a moved input {y.shape} and {y.dtype}; they must "
+                        "not depend on values"
+                    )
+            return [_flatten(y._array) for y in outputs]
 
         before = array.copy()
         for direction in ways:
@@ -394,8 +403,8 @@ class _Check:
 
     # -------------------------------------------------------------------------------- forward
 
-    def forward(self, batched: bool) -> None:
-        """Compare what forward mode gives."""
+    def forward(self, batched: bool, undefined: bool) -> None:
+        """Compare what forward mode gives, with zero tangents of other inputs and without."""
         for k, (position, x) in enumerate(self.checked):
             columns = [
                 self._tangents(position, Tensor(direction)) for direction in self.directions[k]
@@ -415,11 +424,31 @@ class _Check:
                 for number in range(len(self.outputs)):
                     expected = np.stack([tangents[number]._array for tangents in single])
                     self._compare_batch("tangents", number, position, batch[number], expected)
+        if undefined and len(self.checked) > 1:
+            for k, (_, x) in enumerate(self.checked):
+                if x.size:
+                    self._check_alone(k)
 
-    def _tangents(self, position: int, direction: Tensor) -> tuple[Tensor, ...]:
-        """Tangents of all outputs for one of an input."""
+    def _check_alone(self, k: int) -> None:
+        """Other inputs without tangents count as if they had zeros."""
+        position, way = self.checked[k][0], Tensor(self.directions[k][0])
+        pair = [self._tangents(position, way, alone) for alone in (True, False)]
+        for number, (a, b) in enumerate(zip(*pair, strict=True)):
+            if not np.allclose(a._array, b._array, self.rtol, self.atol, equal_nan=True):
+                raise GradcheckError(
+                    f"gradcheck: where only input {position} has a tangent, that of output "
+                    f"{number} is\n{a._array}\nand with zeros for the others\n{b._array}"
+                )
+
+    def _tangents(
+        self, position: int, direction: Tensor, alone: bool = False
+    ) -> tuple[Tensor, ...]:
+        """Tangents of all outputs for one of an input; others have zeros, or none if ``alone``."""
         arguments = list(self.arguments)
         with dual_level(), enable_grad():
+            for other, x in [] if alone else self.checked:
+                if other != position:
+                    arguments[other] = make_dual(x, Tensor(np.zeros(x.shape, x.dtype)))
             arguments[position] = make_dual(arguments[position], direction)
             pairs = [(y, unpack_dual(y).tangent) for y in _outputs(self.f, arguments)]
             return tuple([y.detach() * 0 if t is None else t for y, t in pairs])

@@ -63,14 +63,13 @@ _HOMES = {
     "numgrad.torch.creation": "arange as_tensor asarray broadcast_shapes empty empty_like "
     "empty_permuted empty_strided eye from_numpy full full_like linspace logspace ones ones_like "
     "range=range_ scalar_tensor tensor tril_indices triu_indices vander zeros zeros_like",
-    "numgrad.torch.random": "Generator bernoulli default_generator get_rng_state initial_seed "
-    "manual_seed multinomial normal poisson rand rand_like randint randint_like randn randn_like "
-    "randperm seed set_rng_state",
+    "numgrad.torch.random": "Generator bernoulli binomial default_generator get_rng_state "
+    "initial_seed manual_seed multinomial normal poisson rand rand_like randint randint_like randn "
+    "randn_like randperm seed set_rng_state",
     "numgrad.torch.printing": "set_printoptions",
     "numgrad.torch.signal": "bartlett_window blackman_window hamming_window hann_window "
     "kaiser_window",
-    "numgrad.torch.members": "allclose equal is_complex is_conj is_floating_point is_nonzero "
-    "is_same_size is_tensor numel result_type",
+    "numgrad.torch.members": "is_tensor result_type",
     "numgrad.autograd.modes": "enable_grad inference_mode is_grad_enabled "
     "is_inference_mode_enabled no_grad set_grad_enabled",
     "numgrad.config": "get_num_threads set_num_threads",
@@ -78,7 +77,7 @@ _HOMES = {
     "get_float32_matmul_precision is_deterministic_algorithms_warn_only_enabled "
     "set_default_device set_default_tensor_type set_float32_matmul_precision typename "
     "use_deterministic_algorithms",
-    "numgrad.autograd.anomaly": "set_anomaly_enabled=set_detect_anomaly",
+    "numgrad.torch.autograd.anomaly": "set_anomaly_enabled=set_detect_anomaly",
     "math": "e inf nan pi",
 }
 _namespace(

@@ -4,48 +4,71 @@ Note [Rows of names]
 --------------------
 A row says what a name of PyTorch's is in terms of numgrad: ``name(parameters): expression``, with
 PyTorch's names of parameters, and an expression of Tensors of numgrad (``torch.Tensor``s never get
-there). A line in brackets before rows says for those below how which operands are promoted, by
-their positions (``number 2``: the first two; ``float 1:3``: the second and third):
+there). ``{acos=arccos cos}(input): ng.@(input)`` are a row for each name in braces, with ``@`` for
+the name or what stands behind its ``=``. An expression that begins with ``op == `` is that
+operation for operands of one floating dtype, and such calls are done by machine code. A row with
+``-> values indices`` before the colon has a named tuple of so many results.
+
+A line in brackets before rows says for those below how which operands are promoted, by their
+positions (``number 2``: the first two; ``float 1:3``: the second and third; ``first 0,2``: the
+first and third):
 
 ``number``
     to their common dtype, Note [Promotion by category] in ``dtypes``;
 ``float``
     the same, and integers to the default dtype;
+``whole``
+    the same, and booleans and short integers to int64, in which their sums are;
+``inexact``
+    the same, and integers raise;
+``first``
+    to the dtype of the first one;
+``equal``
+    not at all, and Tensors of several dtypes raise;
 ``same``
     not at all: these are just what has to be Tensors.
 
 and what else there is: ``inplace``, a form ``name_`` that writes into the first operand, with
-``restrides`` one that sees its memory otherwise;
-``function`` and ``method``, that it is only the one or the other; ``sizes=1``, that from the second
-parameter on integers may be written without parentheses. A row with ``-> values indices`` before
-the colon has a named tuple. In a section with ``direct`` stand names of rows and operations that
-are the same for operands of one floating dtype, ``acos=arccos``; such calls are done by machine
-code.
+``restrides`` one that sees its memory otherwise; ``function`` and ``method``, that it is only the
+one or the other; ``refuses=c``, kinds of dtypes (as NumPy has them) that PyTorch refuses and the
+expression would not; ``sizes=1``, that from the second parameter on integers may be written without
+parentheses; ``dtype``, that the parameter of this name is a dtype to which the first operand is
+converted before; ``axes``, that ``dim`` are axes: all if it is None or empty; ``axis``, that it is
+one, which the expression gets counted from the first. A Tensor without axes counts there as having
+one of one element, and the results have none again. ``copies narrow`` is the row ``narrow_copy``,
+whose results share no memory.
 """
 
 from __future__ import annotations
 
 import re
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable
+from copy import copy
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.autograd.variable import Tensor as Base
+from numgrad.autograd.forward_ad import has_tangent
+from numgrad.autograd.history import check_view
+from numgrad.autograd.modes import enable_grad, no_grad
+from numgrad.autograd.variable import Tensor as Base, root
+from numgrad.autograd.versions import mark_written
 from numgrad.codegen.cpython import hot_paths
 from numgrad.core.axis import AxisOp
+from numgrad.core.elementwise import Elementwise
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import (
+    NumgradIndexError,
     NumgradLinAlgError,
     NumgradRuntimeError,
     NumgradTypeError,
     NumgradValueError,
 )
-from numgrad.tensors.inplace import as_before, inplace as write_operation
-from numgrad.tensors.recorder import CallRecorder, MachineEntry, takes
+from numgrad.tensors.inplace import as_before, check_history, inplace as write_operation
+from numgrad.tensors.recorder import CallRecorder, MachineEntry, late_method, takes
 from numgrad.torch import dtypes
 from numgrad.torch.missing import refuse
 from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap
@@ -59,13 +82,33 @@ class LinAlgError(NumgradRuntimeError, NumgradLinAlgError):
     """A matrix without a factorization or a solution: ``torch.linalg.LinAlgError``."""
 
 
+class Section(NamedTuple):
+    """The line in brackets: Note [Rows of names]."""
+
+    kind: str
+    operands: tuple[int, ...]
+    flags: frozenset[str]
+    sizes: int | None
+    refused: str
+
+    @classmethod
+    def read(cls, text: str) -> Section:
+        """Read it."""
+        kind, span, *flags = text.split()
+        first, _, last = span.rpartition(":")
+        places = map(int, span.split(",")) if "," in span else range(int(first or 0), int(last))
+        options = dict(flag.split("=") for flag in flags if "=" in flag)
+        sizes = int(options["sizes"]) if "sizes" in options else None
+        return cls(kind, tuple(places), frozenset(flags), sizes, options.get("refuses", ""))
+
+
 class TableRow:
     """A name of PyTorch's: Note [Rows of names].
 
     Attributes
     ----------
-    space, name, function
-        The module, the name; what it is, a function of numgrad's Tensors.
+    name, function
+        The name; what it is, a function of numgrad's Tensors.
     body
         The expression, as written.
     kind, operands
@@ -76,26 +119,29 @@ class TableRow:
         Class of the named tuple of several results.
     sizes
         The first parameter that may be written as several integers.
+    refused
+        Kinds of dtypes that operands may not have.
     flags
-        The others: ``inplace``, ``function``, ``method``.
+        The others of its section.
     """
 
     entry: Any = None
 
     def __init__(
-        self, space: str, name: str, function: Any, section: Section, op: Any = None,
-        fields: Sequence[str] = (), body: str = "",
-    ) -> None:  # fmt: skip
-        self.space, self.name, self.function, self.op = space, name, function, op
+        self, name: str, function: Any, section: Section, fields: str, body: str, op: Any
+    ) -> None:
+        self.name, self.function, self.body, self.op = name, function, body, op
         self.kind, self.sizes, self.flags = section.kind, section.sizes, section.flags
-        self.body = body
+        self.refused = section.refused
+        function.__name__ = function.__qualname__ = name
         code = function.__code__
-        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        self.parameters = frozenset(names)
-        self.positions = {a: k for k, a in enumerate(names[: code.co_argcount])}
-        self.operands = names[section.first : section.last]
-        self.named = named_tuple(name, tuple(fields)) if fields else None
-        self.__doc__ = function.__doc__
+        self.parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        self.positional = self.parameters[: code.co_argcount]
+        self.operands = tuple([self.parameters[k] for k in section.operands])
+        defaults = function.__defaults__ or ()
+        self.defaults = dict(zip(self.positional[::-1], defaults[::-1], strict=False))
+        module = "numgrad.torch.return_types"
+        self.named = namedtuple(name, fields.split(), module=module) if fields else None
 
     def base(self, args: Iterable[Any], params: dict[str, Any]) -> Any:
         """The result as Tensors of numgrad."""
@@ -105,54 +151,129 @@ class TableRow:
             first = given[self.sizes]
             if not isinstance(first, tuple | list):
                 given[self.sizes :] = [tuple(given[self.sizes :])]
-        if self.operands:
-            self.promote(given, options)
+        bare = False
+        if self.operands and len(given) <= len(self.positional):
+            named = dict(zip(self.positional, given, strict=False))
+            if named.keys().isdisjoint(options):
+                given, options = (), named | options
+                self.promote(options)
+                bare = self.count_axes(options)
         try:
-            return self.function(*given, **options)
+            result = self.function(*given, **options)
         except NumgradLinAlgError as error:
             raise LinAlgError(str(error)) from error
         except (NumgradValueError, NumgradTypeError) as error:  # operands that do not fit
             raise NumgradRuntimeError(str(error)) from error
+        if bare:
+            return of_each(lambda x: OPS["reshape"](x, shape=()), result)
+        return of_each(OPS["copy"], result) if "copies" in self.flags else result
+
+    def name_results(self, result: Any) -> Any:
+        """A tuple of results as the named one, if it has so many."""
+        named = self.named
+        if named is None or not isinstance(result, tuple) or len(result) != len(named._fields):
+            return result
+        return named(*result)
 
     def spelled(self, name: str) -> str:
         """The name of a parameter, which may be written as NumPy calls it."""
-        if name in self.parameters:
-            return name
         other = _SPELLINGS.get(name, name)
-        return other if other in self.parameters else name
+        return other if name not in self.parameters and other in self.parameters else name
 
-    def promote(self, given: list[Any], options: dict[str, Any]) -> None:
+    def promote(self, options: dict[str, Any]) -> None:
         """Give operands their common dtype."""
-        holders: list[tuple[Any, Any]] = []
-        for name in self.operands:
-            k = self.positions.get(name, len(given))
-            if k < len(given):
-                holders.append((given, k))
-            elif name in options:
-                holders.append((options, name))
-        values = [place[k] for place, k in holders]
+        values = [options[name] for name in self.operands if name in options]
         first = values[0] if values else None
-        if not isinstance(first, Base) and not (
+        if not isinstance(first, Base | tuple | list) and not (
             isinstance(first, _NUMBERS) and any(isinstance(v, Base) for v in values)
         ):
             shown = type(first).__name__ if values else "nothing"
-            if not isinstance(first, tuple | list):
-                raise NumgradTypeError(
-                    f"{self.name}(): argument '{self.operands[0]}' must be a Tensor, got {shown}"
+            raise NumgradTypeError(
+                f"{self.name}(): argument '{self.operands[0]}' must be a Tensor, got {shown}"
+            )
+        d = options.get("dtype") if "dtype" in self.flags else None
+        if d is None and (self.kind != "same" or self.refused):
+            d = self.common_dtype(values)
+        for name in self.operands if d is not None else ():
+            if name in options:
+                value = options[name]
+                several = isinstance(value, tuple | list)
+                options[name] = [cast(v, d) for v in value] if several else cast(value, d)
+
+    def common_dtype(self, values: list[Any]) -> np.dtype[Any] | None:
+        """The dtype that operands get; None if they are as they should be."""
+        flat = [v for each in values for v in (each if isinstance(each, tuple | list) else [each])]
+        given = {v.dtype: None for v in flat if isinstance(v, Base)}
+        for own in given:
+            if own.kind in self.refused:
+                raise NumgradRuntimeError(
+                    f"{self.name}: not implemented for {dtypes.OF[own]!r}; convert the operand "
+                    "with x.to(dtype), or of complex numbers take x.real or x.abs()"
                 )
-        if self.kind == "same":
-            return
-        flat = [v for v in values if not isinstance(v, tuple | list)]
-        flat += [v for each in values if isinstance(each, tuple | list) for v in each]
+        if self.kind == "equal":
+            check_equal(self.name, given)
+        if self.kind in ("same", "equal", "first"):
+            return next(iter(given)) if self.kind == "first" else None
         d = dtypes.common_dtype(flat)
-        if self.kind == "float" and d.kind not in "fc":
-            d = dtypes.get_default_dtype().numpy
-        for place, k in holders:
-            value = place[k]
-            if isinstance(value, tuple | list):
-                place[k] = [cast(v, d) for v in value]
-            else:
-                place[k] = cast(value, d)
+        if d.kind in "fc" or self.kind == "number":
+            return d
+        if self.kind == "inexact":
+            raise NumgradRuntimeError(
+                f"{self.name}(): could not infer output dtype. Input dtype must be either a "
+                f"floating point or complex dtype. Got: {dtypes.OF[d]!r}; convert it with x.float()"
+            )
+        return np.dtype(np.int64) if self.kind == "whole" else dtypes.get_default_dtype().numpy
+
+    def count_axes(self, options: dict[str, Any]) -> bool:
+        """Count axes from the first; whether the operand has none, and got one."""
+        if self.flags.isdisjoint(("axis", "axes")):
+            return False
+        first = self.parameters[0]
+        x, bare = options[first], not options[first].ndim
+        for name in _AXES.intersection(self.parameters):
+            dim = options.get(name, self.defaults.get(name))
+            if isinstance(dim, int) and not isinstance(dim, bool):
+                options[name] = axis_of(self.name, x, dim)
+            elif isinstance(dim, tuple | list):
+                options[name] = tuple([axis_of(self.name, x, d) for d in dim])
+        if "axes" in self.flags:
+            if bare or options.get("dim") == ():
+                options["dim"] = None
+            return False
+        if bare:
+            options[first] = OPS["reshape"](x, shape=(1,))
+        return bare
+
+
+_AXES = frozenset(("dim", "dim0", "dim1", "dimension"))
+
+
+def axis_of(name: str, x: Any, dim: int) -> int:
+    """An axis counted from the first; an array without axes counts as having one."""
+    rank = max(x.ndim, 1)
+    if not -rank <= dim < rank:
+        raise NumgradIndexError(
+            f"{name}: Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], "
+            f"but got {dim})"
+        )
+    return dim % rank
+
+
+def check_equal(name: str, given: Iterable[Any]) -> None:
+    """Raise for several dtypes."""
+    shown = " and ".join(sorted({repr(dtypes.OF[d]) for d in given}))
+    if " " in shown:
+        raise NumgradRuntimeError(
+            f"{name}: expected Tensors to have the same dtype, but got {shown}; convert them with "
+            "x.to(dtype)"
+        )
+
+
+def of_each(function: Callable[[Any], Any], result: Any) -> Any:
+    """A function of the Tensor, or the Tensors, of a result."""
+    if isinstance(result, tuple | list):
+        return tuple([of_each(function, each) for each in result])
+    return function(result) if isinstance(result, Base) else result
 
 
 def cast(value: Any, d: Any) -> Any:
@@ -166,37 +287,12 @@ def cast(value: Any, d: Any) -> Any:
     return value
 
 
-def named_tuple(name: str, fields: tuple[str, ...]) -> Any:
-    """A class of named tuples, as ``torch.return_types`` has it."""
-    kind = namedtuple(name, fields)
-    kind.__module__ = "numgrad.torch.return_types"
-    return kind
-
-
 # ------------------------------------------------------------------------------ reading of tables
-
-
-class Section(NamedTuple):
-    """The line in brackets: Note [Rows of names]."""
-
-    kind: str
-    first: int
-    last: int
-    flags: frozenset[str]
-    sizes: int | None
-
-    @classmethod
-    def read(cls, text: str) -> Section:
-        """Read it."""
-        kind, span, *flags = text.split()
-        first, _, last = span.rpartition(":")
-        sizes = [int(flag.partition("=")[2]) for flag in flags if flag.startswith("sizes=")]
-        return cls(kind, int(first or 0), int(last), frozenset(flags), sizes[0] if sizes else None)
 
 
 ROWS: dict[str, dict[str, TableRow]] = {}
 """Rows by module of PyTorch's (empty for its topmost) and name."""
-_ROW = re.compile(r"(\w+)\((.*?)\)(?:\s+-> ([\w ]+?))?: (.*)", re.DOTALL)
+_ROW = re.compile(r"({[^}]*}|\w+)\((.*?)\)(?:\s+-> ([\w ]+?))?: (.*)", re.DOTALL)
 
 
 def table(space: str, scope: dict[str, Any], text: str) -> dict[str, TableRow]:
@@ -207,69 +303,50 @@ def table(space: str, scope: dict[str, Any], text: str) -> dict[str, TableRow]:
         if line.startswith("["):
             section = Section.read(line.strip("[]"))
         elif line.startswith("aliases "):
-            for entry in line.split()[1:]:
-                name, _, other = entry.partition("=")
-                rows[name] = rows[other]
-        elif "direct" in section.flags:
-            for entry in line.split():
-                name, _, op = entry.partition("=")
-                operation = OPS[op or name]
-                signature = ", ".join(("input", "other", "third")[: len(operation.inputs)])
-                function = eval(f"lambda {signature}: op({signature})", {"op": operation})
-                rows[name] = _row(
-                    space,
-                    name,
-                    function,
-                    section,
-                    operation,
-                    (),
-                    f"ng.{operation.name}({signature})",
-                )
+            rows.update({name: rows[other] for name, other in pairs(line[8:])})
+        elif line.startswith("copies "):
+            for name in line.split()[1:]:
+                rows[f"{name}_copy"] = copied = copy(rows[name])
+                copied.name = f"{name}_copy"
+                copied.flags = rows[name].flags - {"method", "inplace", "restrides"} | {"copies"}
         else:
             match = _ROW.fullmatch(re.sub(r"\n\s+", " ", line))
             assert match is not None, line
-            name, signature, fields, body = match.groups()
-            op = None
-            if " == " in body and body.split(" == ")[0] in OPS:
-                first, body = body.split(" == ", 1)
-                op = OPS[first]
-            function = eval(f"lambda {signature}: ({body})", scope)
-            rows[name] = _row(space, name, function, section, op, (fields or "").split(), body)
+            names, signature, fields, pattern = match.groups()
+            for name, own in pairs(names.strip("{}")):
+                body = pattern.replace("@", own)
+                op, _, rest = body.partition(" == ")
+                body = rest if op in OPS else body
+                function = eval(f"lambda {signature.replace('@', own)}: ({body})", scope)
+                rows[name] = TableRow(name, function, section, fields or "", body, OPS.get(op))
     return rows
 
 
-def _row(space: str, name: str, function: Any, *rest: Any) -> TableRow:
-    function.__name__ = function.__qualname__ = name
-    return TableRow(space, name, function, *rest)
+def pairs(text: str) -> list[tuple[str, str]]:
+    """Names, and what stands behind their ``=``, or the names again."""
+    parts = [entry.partition("=") for entry in text.split()]
+    return [(name, own or name) for name, _, own in parts]
 
 
 # ---------------------------------------------------------------------------------------- results
 
 
-def finish(row: TableRow, result: Any) -> Any:
-    """A result as users see it."""
-    if row.named is not None:
-        return row.named(*map(wrap, result))
-    return wrap(result)
-
-
-def write(row: TableRow, out: Any, result: Any) -> Any:
+def write(name: str, out: Any, result: Any) -> Any:
     """Write a result into ``out``, which is returned."""
     if isinstance(result, tuple | list):
-        for target, value in zip(out, result, strict=True):
-            write(row, target, value)
-        return row.named(*out) if row.named is not None else out
+        return tuple([write(name, *pair) for pair in zip(out, result, strict=True)])
     if not isinstance(out, Tensor):
-        raise NumgradTypeError(f"{row.name}(): argument 'out' must be Tensor, got {out!r:.40}")
+        raise NumgradTypeError(f"{name}(): argument 'out' must be Tensor, got {out!r:.40}")
     target = out._tensor
     check_cast(result.dtype, target.dtype, "the desired output type")
-    if state.grad_enabled and (target.requires_grad or result.requires_grad):
+    followed = state.grad_enabled and (target.requires_grad or result.requires_grad)
+    if followed or has_tangent(target) or has_tangent(result):
         raise NumgradRuntimeError(
-            f"{row.name}(): functions with out=... arguments don't support automatic "
+            f"{name}(): functions with out=... arguments don't support automatic "
             "differentiation, but one of the arguments requires grad; use copy_, or torch.no_grad()"
         )
     if tuple(target.shape) != tuple(result.shape):
-        resize(row.name, target, tuple(result.shape))
+        resize(name, target, tuple(result.shape))
     target.copy_(result)  # pyright: ignore
     return out
 
@@ -343,22 +420,17 @@ def in_python(row: TableRow) -> Callable[..., Any]:
         for a in args:
             kind = type(a)
             if kind is not Tensor and hasattr(kind, "__torch_function__"):
-                return overridden(row, kind, args, params)
+                return kind.__torch_function__(FUNCTIONS[row.name], (kind,), args, params)
         if isinstance(row.op, AxisOp) and len(args) == 1 and not params and out is None:
-            given = _plain(args)
+            given = _plain(row, args)
             if given is not None and given[0].size:
                 # the plan of all elements, which machine code learns
                 return wrap(row.op(*given))
         result = row.base(args, params)
-        return finish(row, result) if out is None else write(row, out, result)
+        return row.name_results(wrap(result) if out is None else write(row.name, out, result))
 
     call.__name__ = call.__qualname__ = row.name
     return call
-
-
-def overridden(row: TableRow, kind: Any, args: tuple, params: dict[str, Any]) -> Any:
-    """The result by an operand's class that says itself what functions mean."""
-    return kind.__torch_function__(FUNCTIONS[row.name], (kind,), args, params)
 
 
 FUNCTIONS: dict[str, Any] = {}
@@ -367,8 +439,9 @@ _direct: list[tuple[TableRow, Any, list[Callable[..., Any]]]] = []
 """Rows whose calls machine code can do: row, function, methods."""
 
 
+@cache
 def function_of(row: TableRow) -> Any:
-    """The function of a row."""
+    """The function of a row, one for all names and modules that it has."""
     call = in_python(row)
     members = {"__call__": staticmethod(call), "__slots__": (), "__doc__": row.function.__doc__}
     function = type(row.name, (Function,), members)(row)
@@ -415,29 +488,51 @@ def inplace_of(row: TableRow) -> Callable[..., Any]:
     """The method that writes into its object."""
     names = row.name + "_"
 
-    def method(self: Tensor, *args: Any, **params: Any) -> Tensor:
+    def write(self: Tensor, *args: Any, **params: Any) -> Tensor:
         target = self._tensor
+        if "restrides" in row.flags:
+            restride(self, names, row, args, params)
+            return self
         if row.op is not None and not params:
-            given = _plain((self, *args))
+            given = _plain(row, (self, *args))
             if given is not None and len(given) == len(row.op.inputs):
                 write_operation(row.op, names, target, given[1:], {})
                 return self
         before = self
-        if "restrides" not in row.flags and state.grad_enabled and target.requires_grad:
+        if state.grad_enabled and target.requires_grad:
             before = wrap(as_before(target))  # what is saved of it is what it was
         result = row.base((before, *[before if a is self else a for a in args]), params)
-        if "restrides" in row.flags:  # the same memory, seen otherwise
-            if state.grad_enabled and target.requires_grad and target.is_leaf:
-                raise NumgradRuntimeError(
-                    f"{names}: a leaf that requires grad cannot become a view; use {row.name}"
-                )
-            self._tensor = result
-            return self
         store(row, target, result)
         return self
 
+    make = None
+    if isinstance(row.op, Elementwise) and takes(row.op):
+        make = partial(
+            MachineEntry,
+            row.op,
+            recorder=RECORDER,
+            operands_of=partial(_operands_of, row),
+            inplace=True,
+        )
+    method = late_method(write, RECORDER, make)
     method.__name__ = method.__qualname__ = names
     return method
+
+
+def restride(x: Tensor, name: str, row: TableRow, args: tuple, params: dict[str, Any]) -> None:
+    """Let a Tensor show its memory otherwise; where nothing is recorded, a leaf remains one."""
+    target = x._tensor
+    check_history(name, target)
+    if state.grad_enabled and root(target)._requires_grad:
+        check_view(name, target)
+    if state.interpreters or (target.requires_grad and not target.is_leaf):
+        with enable_grad():  # what it is made of is known, also where nothing is computed
+            x._tensor = row.base((x, *args), params)
+        return
+    with no_grad():
+        target.data = row.base((x, *args), params)
+    if not target.is_inference():
+        mark_written(target)
 
 
 def acceptable(other: Any) -> bool:
@@ -459,7 +554,7 @@ def _listed(function: Any, method: Callable[..., Any]) -> Callable[..., Any]:
 # ------------------------------------------------------------------------------------ machine code
 
 
-def _plain(args: tuple) -> tuple | None:
+def _plain(row: TableRow, args: tuple) -> tuple | None:
     """Operands as Tensors of numgrad, if all are of one floating dtype, or numbers of its kind."""
     d, given = None, []
     for a in args:
@@ -467,7 +562,7 @@ def _plain(args: tuple) -> tuple | None:
         if kind is Tensor or kind is Parameter:
             a = a._tensor
             own = a.dtype
-            if own.kind not in "fc" or (d is not None and own != d):
+            if own.kind not in "fc" or own.kind in row.refused or (d is not None and own != d):
                 return None
             d = own
         elif kind is not float and kind is not int:
@@ -476,8 +571,8 @@ def _plain(args: tuple) -> tuple | None:
     return tuple(given)
 
 
-def _operands_of(args: tuple, out: Any) -> tuple | None:
-    return _plain(args) if type(out) is Tensor else None
+def _operands_of(row: TableRow, args: tuple, out: Any) -> tuple | None:
+    return _plain(row, args) if type(out) is Tensor else None
 
 
 def _enter(row: TableRow, function: Any, methods: list[Callable[..., Any]]) -> None:
@@ -486,7 +581,7 @@ def _enter(row: TableRow, function: Any, methods: list[Callable[..., Any]]) -> N
         return
     if not isinstance(row.entry, MachineEntry):
         python = type(function).__call__
-        row.entry = MachineEntry(row.op, python, RECORDER, _operands_of)
+        row.entry = MachineEntry(row.op, python, RECORDER, partial(_operands_of, row))
         type(function).__call__ = staticmethod(row.entry.call)  # pyright: ignore
     call = row.entry.call
     for method in methods:
@@ -501,7 +596,6 @@ def _install() -> None:
 
 RECORDER = CallRecorder("torch_recorder", _install, WRAPPER=Tensor, WRAPPED_PARAMETER=Parameter)
 """Machine code behind calls of this room."""
-attach = partial(setattr, Tensor)
 
 
 # --------------------------------------------------------------------------------------- modules
@@ -518,13 +612,10 @@ _UNARY = {"neg": "neg", "abs": "abs", "bitwise_not": "invert", "positive": "pos"
 
 def publish(space: str, public: dict[str, Any], rows: dict[str, TableRow]) -> None:
     """Put the functions of rows into a module, and those of the topmost one on ``Tensor``."""
-    made: dict[int, Any] = {}
     if space:
         public["__getattr__"] = refuse(public)
     for name, row in rows.items():
-        function = made.get(id(row))
-        if function is None:
-            function = made[id(row)] = _published(row) or function_of(row)
+        function = function_of(row)
         if "method" not in row.flags:
             public[name] = function
         if space:
@@ -535,16 +626,6 @@ def publish(space: str, public: dict[str, Any], rows: dict[str, TableRow]) -> No
         if "inplace" in row.flags:
             setattr(Tensor, f"{name}_", inplace_of(row))
             public[f"{name}_"] = vars(Tensor)[f"{name}_"]
-
-
-_all: dict[int, Any] = {}
-
-
-def _published(row: TableRow) -> Any:
-    """The function of a row that several modules have."""
-    if id(row) not in _all:
-        _all[id(row)] = function_of(row)
-    return _all[id(row)]
 
 
 def _power_by_products(general: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import numgrad as ng
+from numgrad.autograd.batching.selected import levels_of, spread
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.autograd.versions import INFERENCE
 from numgrad.core.interpreter import state
@@ -86,7 +87,7 @@ def maker(make: Callable[..., Any]) -> Callable[..., Tensor]:
         if d is not None and values._tensor.dtype != d:
             made = made.to(dtypes.OF[d])
         if requires_grad:
-            made.requires_grad_()
+            made.requires_grad = True
         return made if out is None else _written(name, out, made)
 
     parameters = [p for key, p in own.parameters.items() if key != "d"] + _SHARED
@@ -102,9 +103,9 @@ def default(d: Any) -> Any:
 
 
 def _written(name: str, out: Any, made: Any) -> Any:
-    from numgrad.torch.calls import ROWS, write
+    from numgrad.torch.calls import write
 
-    return write(ROWS[""]["clone"], out, made._tensor)
+    return write(name, out, made._tensor)
 
 
 def of_shape(name: str, fill: Callable[..., Any]) -> Callable[..., Tensor]:
@@ -118,11 +119,18 @@ def of_shape(name: str, fill: Callable[..., Any]) -> Callable[..., Tensor]:
     return maker(make)
 
 
+def by_example(made: Any, like: Tensor) -> Tensor:
+    """A new Tensor; in ``vmap`` each example has one, where another stands for examples."""
+    levels = levels_of(like._tensor)
+    return wrapped(spread(made._tensor, levels).clone()) if levels else made
+
+
 def like(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A function of a Tensor, whose shape and dtype its result has."""
 
     def method(input: Any, *args: Any, dtype: Any = None, **rest: Any) -> Tensor:
-        return function(input._tensor.shape, *args, dtype=dtype or input.dtype, **rest)
+        made = function(input._tensor.shape, *args, dtype=dtype or input.dtype, **rest)
+        return by_example(made, input)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"Return a new Tensor of the shape and dtype of another: ``{name}``."
@@ -218,7 +226,10 @@ def asarray(
     x = as_tensor(obj, dtype, device)
     if copy:
         x = x.clone()  # pyright: ignore
-    return x.detach().requires_grad_() if requires_grad else x  # pyright: ignore
+    if requires_grad:
+        x = x.detach()
+        x.requires_grad = True
+    return x
 
 
 def from_numpy(ndarray: np.ndarray) -> Tensor:

@@ -7,23 +7,18 @@ from typing import Any
 import numgrad as ng
 from numgrad.torch import creation
 from numgrad.torch.calls import publish, table
-from numgrad.torch.table_elementwise import floating
 
 __all__ = ["fftfreq", "rfftfreq"]
-_one = "{0}(input, n=None, dim=-1, norm=None): ng.fft.{0}(floating(input), n, dim, norm)"
-_two = "{0}(input, s=None, dim=(-2, -1), norm=None): ng.fft.{0}(floating(input), s, dim, norm)"
-_all = "{0}(input, s=None, dim=None, norm=None): ng.fft.{0}(floating(input), s, dim, norm)"
-TABLE = "\n".join(
-    ["[same 1]"]
-    + [_one.format(name) for name in ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"]]
-    + [_two.format(f"{name}2") for name in ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"]]
-    + [_all.format(f"{name}n") for name in ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"]]
-    + [
-        "fftshift(input, dim=None): ng.fft.fftshift(input, dim)",
-        "ifftshift(input, dim=None): ng.fft.ifftshift(input, dim)",
-    ]
-)
-assert floating
+TABLE = """
+[float 1]
+{fft ifft rfft irfft hfft ihfft}(input, n=None, dim=-1, norm=None): ng.fft.@(input, n, dim, norm)
+{fft2 ifft2 rfft2 irfft2 hfft2 ihfft2}(input, s=None, dim=(-2, -1), norm=None): ng.fft.@(
+    input, s, dim, norm)
+{fftn ifftn rfftn irfftn hfftn ihfftn}(input, s=None, dim=None, norm=None): ng.fft.@(
+    input, s, dim, norm)
+[same 1]
+{fftshift ifftshift}(input, dim=None): ng.fft.@(input, dim)
+"""
 publish("fft", globals(), table("fft", globals(), TABLE))
 
 

@@ -1,16 +1,29 @@
-"""Functions that turn functions into their derivatives: ``torch.func``."""
+"""Functions that turn functions into their derivatives: ``torch.func``.
+
+Note [Conditions of transforms]
+-------------------------------
+``ng.grad`` and its like take and give numbers and arrays beside Tensors; those of PyTorch take and
+give Tensors, in any nesting, and raise ``RuntimeError`` where numgrad tells a wrong type from a
+wrong value. So a function of a user's is called through ``_Inner``, which looks at what it returns,
+and an error of a check of numgrad's gets PyTorch's class (``_errors``), unless it comes out of the
+user's function.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial, wraps
 from typing import Any
 
 from numgrad import func as base
+from numgrad.autograd.forward_ad import unpack_dual
+from numgrad.autograd.graph import disable_saved_tensors_hooks
 from numgrad.core.interpreter import state
-from numgrad.errors import NumgradRuntimeError, NumgradValueError
-from numgrad.torch.autograd.functional import transform
+from numgrad.core.tree import align, flatten, leaves
+from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.torch.missing import refuse as _refuse
-from numgrad.torch.nn.module import Module, functional_call, stack_module_state
+from numgrad.torch.nn.module import Module, functional_call, stack_module_state as _stack
 from numgrad.torch.wrapping import Tensor, face_function, unwrap, user_function, wrap
 
 __all__ = [
@@ -19,22 +32,120 @@ __all__ = [
 ]  # fmt: skip
 
 
+@contextmanager
+def _errors(kind: type[NumgradError] = NumgradRuntimeError) -> Iterator[None]:
+    """Let checks of numgrad's raise errors of a class: Note [Conditions of transforms]."""
+    try:
+        yield
+    except (NumgradTypeError, NumgradValueError) as error:
+        if "of_user" in vars(error):
+            raise
+        raise kind(str(error)) from error
+
+
+def _inner(
+    name: str,
+    func: Callable[..., Any],
+    check: Callable[[str, Any], Any],
+    argnums: int | tuple[int, ...] | None = None,
+    hooks: bool = False,
+) -> Callable[..., Any]:
+    """A function of a user's as numgrad transforms it, whose results are checked.
+
+    ``argnums`` are arguments that have to be real; ``hooks`` may say what becomes of saved Tensors.
+    """
+    told = f"{name}: hooks for saved Tensors do not act on a graph that {name} makes and frees"
+
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        if argnums is not None:
+            numbers = argnums if isinstance(argnums, tuple) else (argnums,)
+            _check_real(name, "argument", [args[k] for k in numbers])
+        with nullcontext() if hooks else disable_saved_tensors_hooks(told):
+            try:
+                result = func(*args, **kwargs)
+            except NumgradError as error:
+                vars(error)["of_user"] = True
+                raise
+        check(name, result)
+        return result
+
+    checked.__name__ = getattr(func, "__name__", "function")
+    return user_function(checked)
+
+
+def _check_values(name: str, result: Any, real: bool = False, moves: bool = False) -> None:
+    values = [] if result is None else leaves(result)
+    if not values:
+        raise NumgradRuntimeError(f"{name}: the function returned {result!r}; return Tensors")
+    _check_tensors(name, values)
+    if real:
+        _check_real(name, "result", values)
+    if moves and any(unpack_dual(value._tensor).tangent is None for value in values):
+        raise NumgradRuntimeError(
+            f"{name}: with strict=True every result depends on the arguments, and one does not"
+        )
+
+
+def _check_pair(name: str, result: Any, check: Callable[[str, Any], None] = _check_values) -> None:
+    if not (isinstance(result, tuple) and len(result) == 2):
+        raise NumgradRuntimeError(
+            f"{name}: with has_aux the function returns a tuple (value, aux), got a "
+            f"{type(result).__name__}"
+        )
+    check(name, result[0])
+    _check_tensors(name, leaves(result[1]))
+
+
+def _check_tensors(name: str, values: list[Any], kind: type = NumgradRuntimeError) -> None:
+    for value in values:
+        if not isinstance(value, Tensor):
+            raise kind(
+                f"{name}: the function must only return Tensors, got {type(value).__name__}; make "
+                "it a Tensor" + (", or pass out_dims=None for it" if name == "vmap" else "")
+            )
+
+
+def _check_real(name: str, what: str, tree: Any) -> None:
+    if any(isinstance(x, Tensor) and x.is_complex() for x in leaves(tree)):
+        raise NumgradRuntimeError(
+            f"{name}: Jacobians are those of real functions, and a {what} is complex; use "
+            "torch.view_as_real, or ng.jacobian, which has holomorphic=True"
+        )
+
+
+def _transformed(
+    transform: Callable[..., Any], func: Callable[..., Any], argnums: Any, has_aux: bool = False,
+    real: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
+    """What a transform of numgrad's makes of a function of a user's, as users call it."""
+    name = transform.__name__
+    check = partial(_check_values, real=real)
+    check = partial(_check_pair, check=check) if has_aux else check
+    inner = _inner(name, func, check, argnums if real else None, name == "jacfwd")
+
+    @wraps(func)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        with _errors():
+            if argnums == () or not isinstance(argnums, int | tuple):
+                raise NumgradRuntimeError(
+                    f"{name}: argnums is an int or a tuple of at least one, got {argnums!r}"
+                )
+            return wrap(transform(inner, argnums, has_aux)(*unwrap(args), **unwrap(kwargs)))
+
+    return called
+
+
 def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
     """The gradient of a function, as a function."""
-    return face_function(base.grad(user_function(func), argnums, has_aux))
+    return _transformed(base.grad, func, argnums, has_aux)
 
 
 def grad_and_value(
     func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
     """The gradient of a function and its value."""
-    both = face_function(base.value_and_grad(user_function(func), argnums, has_aux))
-
-    def swapped(*args: Any, **kwargs: Any) -> Any:
-        value, gradient = both(*args, **kwargs)
-        return gradient, value
-
-    return swapped
+    both = _transformed(base.value_and_grad, func, argnums, has_aux)
+    return wraps(func)(lambda *args, **kwargs: both(*args, **kwargs)[::-1])
 
 
 def jacrev(
@@ -42,47 +153,82 @@ def jacrev(
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:  # fmt: skip
     """The Jacobian by reverse mode, as a function."""
-    return face_function(base.jacrev(user_function(func), argnums, has_aux))
+    _check_chunk(chunk_size)
+    return _transformed(base.jacrev, func, argnums, has_aux, real=True)
 
 
 def jacfwd(
     func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error"
 ) -> Callable[..., Any]:
     """The Jacobian by forward mode, as a function."""
-    return face_function(base.jacfwd(user_function(func), argnums, has_aux))
+    return _transformed(base.jacfwd, func, argnums, has_aux, real=True)
 
 
 def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
     """The Hessian, as a function."""
-    return face_function(base.hessian(user_function(func), argnums))
+    return _transformed(base.hessian, func, argnums, real=True)
 
 
 def jvp(
     func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False,
     has_aux: bool = False,
 ) -> Any:  # fmt: skip
-    """The value and its derivative in a direction."""
-    return transform(base.jvp)(func, primals, tangents, has_aux=has_aux)
+    """The value and its derivative in a direction.
+
+    Parameters
+    ----------
+    func
+        A function of Tensors, which returns a pair of its value and something else if ``has_aux``.
+    primals, tangents
+        Arguments and directions, two tuples of Tensors that are nested in one way.
+    strict
+        Raise if a result does not depend on the arguments.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        If one of these is not so.
+    """
+    values: list[Any] = []
+    directions: list[Any] = []
+    if not isinstance(primals, tuple):
+        raise NumgradRuntimeError(f"jvp: primals is a tuple, got {type(primals).__name__}")
+    where = align(flatten(primals, values), tangents, directions, "tangents")
+    if where is not None or not values:
+        why = f"at {where} they differ" if values else "there is none"
+        raise NumgradRuntimeError(
+            f"jvp: primals and tangents are Tensors in nestings of the same structure, and {why}"
+        )
+    _check_tensors("jvp", values + directions)
+    check = partial(_check_values, moves=strict)
+    check = partial(_check_pair, check=check) if has_aux else check
+    with _errors():
+        inner = _inner("jvp", func, check, hooks=True)
+        return wrap(base.jvp(inner, unwrap(primals), unwrap(tangents), has_aux))
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """The value, and the function from cotangents of it to those of the primals."""
-    value, pullback, *rest = base.vjp(user_function(func), *unwrap(primals), has_aux=has_aux)
-    return (wrap(value), _of_cotangents(pullback), *wrap(rest))
+    """The value, and the function from cotangents of it to those of the primals, a tuple."""
+    with _errors():
+        inner = _inner("vjp", func, _check_pair if has_aux else _check_values)
+        value, pullback, *rest = base.vjp(inner, *unwrap(primals), has_aux=has_aux)
 
+    def product(
+        cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None
+    ) -> Any:
+        with _errors():
+            gradients = wrap(pullback(unwrap(cotangents)))
+        return (gradients,) if len(primals) == 1 else gradients
 
-def _of_cotangents(pullback: Callable[..., Any]) -> Callable[..., Any]:
-    def called(*cotangents: Any, retain_graph: bool = True, create_graph: bool = False) -> Any:
-        gradients = wrap(pullback(*unwrap(cotangents)))
-        return gradients if isinstance(gradients, tuple) else (gradients,)
-
-    return called
+    return (wrap(value), product, *wrap(rest))
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> Any:
     """The value, and the linear function from tangents to its derivative."""
-    value, pushed = base.linearize(user_function(func), *unwrap(primals))
-    return wrap(value), face_function(pushed)
+    with _errors():
+        inner = _inner("linearize", func, _check_values, hooks=True)
+        value, pushed = base.linearize(inner, *unwrap(primals))
+    return wrap(value), _errors()(face_function(pushed))
 
 
 def vmap(
@@ -108,40 +254,42 @@ def vmap(
     NumgradRuntimeError
         If ``randomness`` is something else, or numbers are drawn and it is ``"error"``.
     NumgradValueError
-        If the function returns something else than Tensors.
+        If axes do not fit, or the function returns something else than Tensors.
     """
     if randomness not in ("error", "different", "same"):
         raise NumgradRuntimeError(
             f"vmap: randomness is 'error', 'different' or 'same', got {randomness!r}"
         )
-    name = getattr(func, "__name__", "function")
+    _check_chunk(chunk_size)
 
-    def checked(*args: Any, **kwargs: Any) -> Any:
-        result = func(*args, **kwargs)
-        if None not in (out_dims if isinstance(out_dims, tuple | list) else (out_dims,)):
-            _check_tensors(name, result)
-        return result
+    def check(name: str, result: Any) -> None:
+        if None not in leaves(out_dims):
+            _check_tensors(name, leaves(result), NumgradValueError)
 
-    inner = user_function(checked)
+    inner = _inner("vmap", func, check, hooks=True)
 
     def called(*args: Any, **kwargs: Any) -> Any:
         state.interpreters[-1].randomness = randomness
         return inner(*args, **kwargs)
 
-    called.__name__ = name
-    return face_function(base.vmap(called, in_dims, out_dims))
+    called.__name__ = inner.__name__
+
+    @wraps(func)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        with _errors(NumgradValueError):
+            if not isinstance(in_dims, int | tuple):
+                raise NumgradValueError(f"vmap: in_dims is an int or a tuple, got {in_dims!r}")
+            return wrap(base.vmap(called, in_dims, out_dims)(*unwrap(args), **unwrap(kwargs)))
+
+    return mapped
 
 
-def _check_tensors(name: str, result: Any) -> None:
-    """Raise where a function of examples returns something else than Tensors."""
-    if isinstance(result, tuple | list | dict):
-        for each in result.values() if isinstance(result, dict) else result:
-            _check_tensors(name, each)
-    elif not isinstance(result, Tensor):
-        raise NumgradValueError(
-            f"vmap: {name} must only return Tensors, got {type(result).__name__}; make it a "
-            "Tensor, or pass out_dims=None for what is the same for all examples"
-        )
+def _check_chunk(size: int | None) -> None:
+    if size is not None and size <= 0:
+        raise NumgradValueError(f"chunk_size is a positive number or None, got {size}")
+
+
+stack_module_state = _errors()(_stack)
 
 
 def replace_all_batch_norm_modules_(root: Module) -> Module:

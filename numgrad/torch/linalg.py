@@ -9,8 +9,7 @@ import numpy as np
 import numgrad as ng
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradLinAlgError, NumgradRuntimeError
-from numgrad.torch.calls import LinAlgError as LinAlgError, named_tuple, publish, table
-from numgrad.torch.table_reductions import axes, typed  # noqa: F401 (in the table)
+from numgrad.torch.calls import LinAlgError as LinAlgError, publish, table
 
 __all__ = ["LinAlgError"]
 
@@ -53,41 +52,32 @@ def _triangular(a: Any, b: Any, upper: bool, left: bool = True, unit: bool = Fal
     return _swapped(out)
 
 
-def _cutoff(values: Any, atol: Any, rtol: Any, shape: Any) -> Any:
-    """The singular values that count are above this."""
-    if rtol is None:
-        rtol = 0.0 if atol is not None else max(shape[-2:]) * np.finfo(values.dtype).eps
-    none = ng.zeros((*values.shape[:-1], 1))
-    largest = ng.max(values, -1, keepdims=True) if values.shape[-1] else none
-    given = [ng.asarray(0.0 if t is None else t) for t in (atol, rtol)]
-    low, high = (ng.expand_dims(t, -1) if t.ndim else t for t in given)
-    return ng.maximum(low, high * largest)
+def _hermitian(x: Any, hermitian: bool = True) -> Any:
+    """Matrices with what is below the diagonal above it, too; gradients are those of ``x``."""
+    if not hermitian:
+        return x
+    given = x.detach()
+    below = ng.tril(given, -1)
+    return x + (below + _adjoint(below) + ng.tril(ng.triu(ng.real(given))) - given)
 
 
-def _singular_values(x: Any, hermitian: bool) -> Any:
-    return ng.abs(ng.linalg.eigvalsh(x)) if hermitian else ng.linalg.svdvals(x)
-
-
-def _matrix_rank(x: Any, atol: Any, rtol: Any, hermitian: bool, tol: Any) -> Any:
-    values = _singular_values(x.detach(), hermitian)
-    cut = _cutoff(values, tol if atol is None else atol, rtol, x.shape)
-    return ng.sum(values > cut, -1)
+def _matrix_rank(x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
+    """The number of singular values above both limits."""
+    x = _hermitian(x, hermitian)
+    ranks = [ng.linalg.matrix_rank(x, tol=atol)] if atol is not None else []
+    if rtol is not None or atol is None:
+        ranks.append(ng.linalg.matrix_rank(x, rtol=rtol))
+    return ranks[0] if len(ranks) == 1 else ng.minimum(*ranks)
 
 
 def _pinv(x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
-    if 0 in x.shape[-2:]:
-        return _adjoint(x)
-    if hermitian:  # of which the lower triangle is read; gradients are those of the general one
-        given = x.detach()
-        below, diagonal = ng.tril(given, -1), ng.tril(ng.triu(given.real))
-        x = x + (below + _adjoint(below) + diagonal - given)
-    elif atol is None:
-        return ng.linalg.pinv(x, rtol=getattr(rtol, "_array", rtol))
-    values = _singular_values(x.detach(), hermitian)
-    cut = _cutoff(values, atol, rtol, x.shape)
-    largest = ng.max(values, -1)
-    relative = ng.where(largest > 0, ng.squeeze(cut, -1) / ng.where(largest > 0, largest, 1.0), 1.0)
-    return ng.linalg.pinv(x, rtol=relative._array)
+    x = _hermitian(x, hermitian)
+    if rtol is None:
+        rtol = max(x.shape[-2:]) * np.finfo(x.dtype).eps if atol is None else 0.0
+    if atol is not None and 0 not in x.shape:
+        largest = np.linalg.norm(x.numpy(force=True), 2, (-2, -1))
+        rtol = np.maximum(*[np.asarray(getattr(t, "_array", t)) for t in (rtol, atol / largest)])
+    return ng.linalg.pinv(x, rtol=getattr(rtol, "_array", rtol))
 
 
 def _lstsq(a: Any, b: Any, rcond: Any, driver: Any) -> tuple[Any, ...]:
@@ -95,7 +85,7 @@ def _lstsq(a: Any, b: Any, rcond: Any, driver: Any) -> tuple[Any, ...]:
     vector = b.ndim == 1 or (a.ndim - 1 == b.ndim and b.shape == a.shape[:-1])
     b = ng.expand_dims(b, -1) if vector else b
     x = OPS["matmul"](ng.linalg.pinv(a), b)
-    rank = ng.asarray(np.asarray(_matrix_rank(a, None, rcond, False, None)._array, np.int64))
+    rank = ng.asarray(np.asarray(_matrix_rank(a, None, rcond, False)._array, np.int64))
     rows, columns = a.shape[-2:]
     squares = ng.sum(ng.abs(b - OPS["matmul"](a, x)) ** 2, -2)
     has = driver != "gelsy" and rows > columns and bool((rank._array == columns).all())
@@ -113,42 +103,23 @@ def _lu(a: Any, pivot: bool) -> Any:
     return ng.linalg.lu(a)
 
 
-def _lu_factor(a: Any) -> tuple[Any, Any]:
+def _lu_factor(a: Any, *info: bool) -> tuple[Any, ...]:
+    """The factors, the rows that were exchanged, counted from 1, and no errors, if asked for."""
     lu, pivots = ng.linalg.lu_factor(a)
-    return lu, ng.asarray(np.asarray(pivots._array + 1, np.int32))
+    infos = [ng.zeros(a.shape[:-2], np.int32) for wanted in info if wanted]
+    return lu, OPS["astype"](pivots + 1, dtype=np.dtype(np.int32)), *infos
 
 
-_LU = named_tuple("lu", ("LU", "pivots", "info"))
-
-
-def _pair_of_lu(a: Any, infos: bool) -> Any:
-    parts = _lu_factor(a)
-    return _LU(*parts, ng.zeros(a.shape[:-2], np.int32)) if infos else parts
-
-
-def _lu_unpack(lu: Any, pivots: Any, data: bool, with_pivots: bool) -> tuple[Any, Any, Any]:
-    rows, columns = lu.shape[-2:]
-    count, swaps = min(rows, columns), np.asarray(pivots._array)
-    order = np.broadcast_to(np.arange(rows), (*swaps.shape[:-1], rows)).copy()
-    for place in np.ndindex(swaps.shape[:-1]):
-        for k, other in enumerate(swaps[place]):
-            order[place][[k, other - 1]] = order[place][[other - 1, k]]
-    p = ng.asarray(np.swapaxes(np.eye(rows, dtype=lu.dtype)[order], -1, -2))
-    lower = ng.tril(lu[..., :, :count], -1) + ng.eye(rows, count, dtype=lu.dtype)
-    upper = ng.triu(lu[..., :count, :])
+def _lu_unpack(lu: Any, pivots: Any, data: bool, with_pivots: bool) -> tuple[Any, ...]:
+    p, lower, upper = ng.linalg.lu_unpack((lu, pivots - 1))
     nothing = ng.zeros((0,), lu.dtype)
     return (p if with_pivots else nothing), *((lower, upper) if data else (nothing, nothing))
 
 
 def _lu_solve(lu: Any, pivots: Any, b: Any, left: bool = True, adjoint: bool = False) -> Any:
-    p, lower, upper = _lu_unpack(lu, pivots, True, True)
-    a = OPS["matmul"](p, OPS["matmul"](lower, upper))
-    return _solve(_adjoint(a) if adjoint else a, b, left)
-
-
-def _geqrf(x: Any) -> tuple[Any, Any]:
-    h, tau = np.linalg.qr(x.numpy(force=True), "raw")
-    return ng.asarray(np.ascontiguousarray(np.swapaxes(h, -1, -2))), ng.asarray(tau)
+    if left:
+        return ng.linalg.lu_solve((lu, pivots - 1), b, 2 if adjoint else 0)
+    return _adjoint(_lu_solve(lu, pivots, _adjoint(b), True, not adjoint))
 
 
 def _ormqr(x: Any, tau: Any, other: Any, left: bool, transpose: bool) -> Any:
@@ -161,36 +132,11 @@ def _ormqr(x: Any, tau: Any, other: Any, left: bool, transpose: bool) -> Any:
     return OPS["matmul"](q, other) if left else OPS["matmul"](other, q)
 
 
-def _cholesky_inverse(x: Any, upper: bool) -> Any:
-    return ng.linalg.inv(OPS["matmul"](_adjoint(x), x) if upper else OPS["matmul"](x, _adjoint(x)))
-
-
-def _cholesky_solve(b: Any, x: Any, upper: bool) -> Any:
-    lower = _adjoint(x) if upper else x
-    return _triangular(_adjoint(lower), _triangular(lower, b, False), True)
-
-
-def _norm(x: Any, order: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    x = typed(x, dtype)
-    if dim is None and order is None:
-        out = ng.vector_norm(x, ord=2)
-        return ng.reshape(out, (1,) * x.ndim) if keepdim else out
-    if dim is None and x.ndim == 1:
-        dim = (0,)
-    elif dim is None:
-        dim = (-2, -1)
-    dim = (dim,) if isinstance(dim, int) else tuple(dim)
-    if len(dim) == 2 and order is not None:
-        return ng.norm(x, order, dim, keepdim)
-    return ng.vector_norm(x, ord=2 if order is None else order, axis=dim, keepdims=keepdim)
-
-
-def _vander(x: Any, n: Any) -> Any:
-    x = x if x.ndim else ng.reshape(x, (1,))
-    count = x.shape[-1] if n is None else n
-    ones = ng.ones((*x.shape, 1), x.dtype)
-    parts = [ones] + [ng.expand_dims(x, -1)] * (count - 1)
-    return ng.cumprod(ng.cat(parts, axis=-1), axis=-1)
+def _of_factor(x: Any, upper: bool) -> Any:
+    """``L L*`` of a triangle ``L``; gradients are, as PyTorch's, those of whole matrices."""
+    given = x.detach()
+    x = x + ((ng.triu if upper else ng.tril)(given) - given)
+    return OPS["matmul"](_adjoint(x), x) if upper else OPS["matmul"](x, _adjoint(x))
 
 
 def _svd(x: Any, full: bool, compute_uv: bool = True) -> tuple[Any, Any, Any]:
@@ -218,49 +164,43 @@ def _qr(x: Any, mode: str) -> Any:
     return ng.zeros((0,), x.dtype), ng.linalg.qr(x, "r")
 
 
-def _tensorsolve(a: Any, b: Any, dims: Any) -> Any:
-    return ng.linalg.tensorsolve(a, b, None if dims is None else tuple(dims))
-
-
 _SHARED = """
 [same 1]
-det(input): ng.linalg.det(input)
+{det inverse=inv}(input): ng.linalg.@(input)
 slogdet(input) -> sign logabsdet: ng.linalg.slogdet(input)
 qr(input, some=True) -> Q R: _qr(input, "reduced" if some else "complete")
 svd(input, some=True, compute_uv=True) -> U S V: _svd_v(input, some, compute_uv)
 cholesky(input, upper=False): ng.linalg.cholesky(input, upper=upper)
-cholesky_inverse(input, upper=False): _cholesky_inverse(input, upper)
-cholesky_solve(input, input2, upper=False): _cholesky_solve(input, input2, upper)
-inverse(input): ng.linalg.inv(input)
+cholesky_inverse(input, upper=False): ng.linalg.inv(_of_factor(input, upper))
 logdet(input): ng.log(ng.linalg.det(input))
-pinverse(input, rcond=1e-15): _pinv(input, None, rcond, False)
-geqrf(input) -> a tau: _geqrf(input)
+pinverse(input, rcond=1e-15): ng.linalg.pinv(input, rcond)
+geqrf(input) -> a tau: (lambda h, tau: (_swapped(h), tau))(*ng.linalg.qr(input, "raw"))
+lu(A, pivot=True, get_infos=False) -> LU pivots info: _lu_factor(A, get_infos)
+svd_lowrank(A, q=6, niter=2, M=None): _low_rank(A if M is None else A - M, q)
+pca_lowrank(A, q=None, center=True, niter=2): _low_rank(
+    A - ng.mean(A, -2, keepdims=True) if center else A, min(6, *A.shape[-2:]) if q is None else q)
+[equal 2]
+cholesky_solve(input, input2, upper=False): ng.linalg.solve(_of_factor(input2, upper), input)
 orgqr(input, tau): ng.linalg.householder_product(input, tau)
-ormqr(input, tau, other, left=True, transpose=False): _ormqr(input, tau, other, left, transpose)
 triangular_solve(b, A, upper=True, transpose=False, unitriangular=False)
     -> solution cloned_coefficient: (_triangular(_swapped(A) if transpose else A, b,
     upper != transpose, True, unitriangular), A.clone())
-lu(A, pivot=True, get_infos=False): _pair_of_lu(A, get_infos)
-svd_lowrank(A, q=6, niter=2, M=None): tuple(_low_rank(A if M is None else A - M, q))
-pca_lowrank(A, q=None, center=True, niter=2): tuple(_low_rank(
-    A - ng.mean(A, -2, keepdims=True) if center else A, min(6, *A.shape[-2:]) if q is None else q))
 lu_solve(b, LU_data, LU_pivots): _lu_solve(LU_data, LU_pivots, b)
+[equal 3]
+ormqr(input, tau, other, left=True, transpose=False): _ormqr(input, tau, other, left, transpose)
 [same 1 function]
 lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True) -> P L U: _lu_unpack(
     LU_data, LU_pivots, unpack_data, unpack_pivots)
 """
 TABLE = """
 [same 1]
-det(input): ng.linalg.det(input)
+{det inv eigvals matrix_exp=expm}(input): ng.linalg.@(input)
 cholesky(input, *, upper=False): ng.linalg.cholesky(input, upper=upper)
 cholesky_ex(input, *, upper=False, check_errors=False) -> L info: _checked(
     lambda x: ng.linalg.cholesky(x, upper=upper), input, check_errors=check_errors)
-inv(input): ng.linalg.inv(input)
 inv_ex(input, *, check_errors=False) -> inverse info: _checked(
     ng.linalg.inv, input, check_errors=check_errors)
 matrix_power(input, n): ng.linalg.matrix_power(input, n)
-matrix_exp(input): ng.linalg.expm(input)
-eigvals(input): ng.linalg.eigvals(input)
 eigvalsh(input, UPLO="L"): ng.linalg.eigvalsh(input, UPLO)
 svdvals(input, *, driver=None): ng.linalg.svdvals(input)
 slogdet(input) -> sign logabsdet: ng.linalg.slogdet(input)
@@ -271,25 +211,25 @@ svd(A, full_matrices=True, *, driver=None) -> U S Vh: _svd(A, full_matrices)
 diagonal(A, *, offset=0, dim1=-2, dim2=-1): ng.diagonal(A, offset, dim1, dim2)
 cond(input, p=None): ng.linalg.cond(input, p)
 tensorinv(input, ind=2): ng.linalg.tensorinv(input, ind)
-tensorsolve(input, other, dims=None): _tensorsolve(input, other, dims)
-householder_product(input, tau): ng.linalg.householder_product(input, tau)
-vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None): ng.linalg.vector_norm(
-    typed(x, dtype), ord=ord, axis=axes(dim, x), keepdims=keepdim)
-matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None): ng.norm(
-    typed(A, dtype), ord, tuple(dim), keepdim)
-norm(A, ord=None, dim=None, keepdim=False, *, dtype=None): _norm(A, ord, dim, keepdim, dtype)
 matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None): _matrix_rank(
-    A, atol, rtol, hermitian, tol)
+    A, tol if atol is None else atol, rtol, hermitian)
 pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None): _pinv(
     A, atol, rcond if rtol is None else rtol, hermitian)
-lstsq(A, B, rcond=None, *, driver=None) -> solution residuals rank singular_values: _lstsq(
-    A, B, rcond, driver)
 lu(A, *, pivot=True) -> P L U: _lu(A, pivot)
 lu_factor(A, *, pivot=True) -> LU pivots: _lu_factor(A)
-lu_factor_ex(A, *, pivot=True, check_errors=False) -> LU pivots info: (
-    *_lu_factor(A), ng.zeros(A.shape[:-2], np.int32))
-lu_solve(LU, pivots, B, *, left=True, adjoint=False): _lu_solve(LU, pivots, B, left, adjoint)
-[same 2]
+lu_factor_ex(A, *, pivot=True, check_errors=False) -> LU pivots info: _lu_factor(A, True)
+[same 1 dtype axes]
+vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None): ng.linalg.vector_norm(
+    x, ord=ord, axis=dim, keepdims=keepdim)
+[same 1 dtype]
+matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None): ng.norm(
+    A, ord, tuple(dim), keepdim)
+norm(A, ord=None, dim=None, keepdim=False, *, dtype=None): ng.norm(A, ord, dim, keepdim)
+[equal 2]
+householder_product(input, tau): ng.linalg.householder_product(input, tau)
+lstsq(A, B, rcond=None, *, driver=None) -> solution residuals rank singular_values: _lstsq(
+    A, B, rcond, driver)
+tensorsolve(input, other, dims=None): ng.linalg.tensorsolve(input, other, dims)
 vecdot(x, y, *, dim=-1): ng.linalg.vecdot(*ng.broadcast_arrays(x, y), axis=dim)
 cross(input, other, *, dim=-1): ng.cross(*ng.broadcast_arrays(input, other), axis=dim)
 solve(A, B, *, left=True): _solve(A, B, left)
@@ -298,9 +238,13 @@ solve_ex(A, B, *, left=True, check_errors=False) -> result info: _checked(
 solve_triangular(A, B, *, upper, left=True, unitriangular=False): _triangular(
     A, B, upper, left, unitriangular)
 matmul(input, other): ng.matmul(input, other)
-[same 0]
+[equal 0,2]
+lu_solve(LU, pivots, B, *, left=True, adjoint=False): _lu_solve(LU, pivots, B, left, adjoint)
+[equal 1]
 multi_dot(tensors): ng.linalg.multi_dot(list(tensors))
-vander(x, N=None): _vander(x, N)
+[same 1]
+vander(x, N=None): OPS["astype"]((x if x.ndim else ng.reshape(x, (1,)))[..., None] ** np.arange(
+    (x.shape or (1,))[-1] if N is None else N), dtype=x.dtype)
 """
 table("", globals(), _SHARED)
 publish("linalg", globals(), table("linalg", globals(), TABLE))

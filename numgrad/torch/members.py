@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 import numgrad as ng
 from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.variable import Parameter as BaseParameter, Tensor as Base
+from numgrad.autograd.versions import mark_written
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import (
@@ -19,15 +21,28 @@ from numgrad.errors import (
     NumgradRuntimeError,
     NumgradTypeError,
 )
-from numgrad.torch import creation, dtypes, indexing
+from numgrad.torch import creation, dtypes, indexing, random
+from numgrad.torch.calls import FUNCTIONS, axis_of, table
 from numgrad.torch.dtypes import OF, Size, as_numpy
-from numgrad.torch.wrapping import Parameter, Tensor, known, same, unwrap, user_function, wrapped
-
-_MEMBERS: dict[str, Any] = {}
+from numgrad.torch.wrapping import (
+    Parameter,
+    Tensor,
+    known,
+    refuse_transformed,
+    same,
+    unwrap,
+    user_function,
+    wrapped,
+)
 
 
 def _constant(value: Any, text: str) -> property:
     return property(lambda self: value, doc=text)
+
+
+_ATTRIBUTES = "ndim itemsize nbytes is_leaf output_nr retains_grad _version"
+_METHODS = "is_inference __dlpack__ __dlpack_device__"
+"""Members that are those of the Tensor inside."""
 
 
 class TensorMembers:
@@ -38,10 +53,7 @@ class TensorMembers:
     # ------------------------------------------------------------------------------- what it is
 
     shape = property(lambda self: Size(self._tensor.shape), doc="Lengths of axes.")
-    ndim = property(lambda self: self._tensor.ndim, doc="Number of axes.")
     dtype = property(lambda self: OF[self._tensor.dtype], doc="Type of elements.")
-    itemsize = property(lambda self: self._tensor.itemsize, doc="Bytes of an element.")
-    nbytes = property(lambda self: self._tensor.nbytes, doc="Bytes of all elements.")
     device = _constant(dtypes.device("cpu"), "Where it is: on the CPU.")
     layout = _constant(dtypes.strided, "How it lies in memory.")
     is_cpu = _constant(True, "Whether it is on the CPU.")
@@ -54,19 +66,11 @@ class TensorMembers:
     def size(self, dim: int | None = None) -> Any:
         """Length of an axis, or of all."""
         shape = Size(self._tensor.shape)
-        return shape if dim is None else shape[_axis(self, dim)]
+        return shape if dim is None else shape[axis_of("size", self._tensor, dim)]
 
     def dim(self) -> int:
         """Number of axes."""
         return self._tensor.ndim
-
-    def numel(self) -> int:
-        """Number of elements."""
-        return self._tensor.size
-
-    def element_size(self) -> int:
-        """Bytes of an element."""
-        return self._tensor.itemsize
 
     def stride(self, dim: int | None = None) -> Any:
         """Distances in memory along axes, in elements."""
@@ -77,7 +81,7 @@ class TensorMembers:
             if x.shape[k] == 1 and steps[k] == 0:  # a new axis, of which NumPy says nothing
                 step = steps[k + 1] * x.shape[k + 1] if k + 1 < x.ndim else 1
                 steps = (*steps[:k], step, *steps[k + 1 :])
-        return steps if dim is None else steps[_axis(self, dim)]
+        return steps if dim is None else steps[axis_of("stride", x, dim)]
 
     def storage_offset(self) -> int:
         """Where it begins in its memory, in elements."""
@@ -107,41 +111,6 @@ class TensorMembers:
             return wrapped(ng.moveaxis(ng.copy(ng.moveaxis(self._tensor, 1, -1)), -1, 1))
         return wrapped(ng.copy(self._tensor))
 
-    def is_floating_point(self) -> bool:
-        """Whether elements are floats."""
-        return self._tensor.dtype.kind == "f"
-
-    def is_complex(self) -> bool:
-        """Whether elements are complex."""
-        return self._tensor.dtype.kind == "c"
-
-    def is_signed(self) -> bool:
-        """Whether elements have a sign."""
-        return self._tensor.dtype.kind not in "ub"
-
-    def is_same_size(self, other: Any) -> bool:
-        """Whether another has the same shape."""
-        return tuple(self._tensor.shape) == tuple(other.shape)
-
-    def is_nonzero(self) -> bool:
-        """Whether the one element is not zero."""
-        return bool(self)
-
-    def is_conj(self) -> bool:
-        """Whether it is a lazy conjugate: there are none."""
-        return False
-
-    is_neg = is_pinned = is_coalesced = is_conj
-
-    def is_set_to(self, tensor: Any) -> bool:
-        """Whether another shows the same elements of the same memory."""
-        a, b = self._tensor._array, tensor._tensor._array
-        return a.__array_interface__ == b.__array_interface__
-
-    def get_device(self) -> int:
-        """The number of its GPU: -1, since it is on the CPU."""
-        return -1
-
     # ------------------------------------------------------------------------------- history
 
     @property
@@ -156,6 +125,7 @@ class TensorMembers:
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         """Set whether operations on it are recorded."""
+        refuse_transformed("Tensor.requires_grad_()")
         self._tensor.requires_grad_(requires_grad)
         return known(self)  # pyright: ignore
 
@@ -182,21 +152,13 @@ class TensorMembers:
 
         return node_of(self._tensor.grad_fn)
 
-    is_leaf = property(lambda self: self._tensor.is_leaf, doc="Whether no operation made it.")
-    output_nr = property(lambda self: self._tensor.output_nr, doc="Its number among results.")
-    retains_grad = property(lambda self: self._tensor.retains_grad, doc="Whether it keeps grad.")
-    _version = property(lambda self: self._tensor._version, doc="Number of writes in place.")
     _base = property(
         lambda self: None if self._tensor._base is None else same(self._tensor._base),
         doc="Whose memory a view shows.",
     )
 
     def _is_view(self) -> bool:
-        return self._tensor._is_view()
-
-    def is_inference(self) -> bool:
-        """Whether it was made in inference mode."""
-        return self._tensor.is_inference()
+        return self._tensor._is_view() and not self._tensor.is_inference()
 
     def backward(
         self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
@@ -207,6 +169,7 @@ class TensorMembers:
 
     def retain_grad(self) -> None:
         """Keep the gradient of a result, as leaves do."""
+        refuse_transformed("Tensor.retain_grad()")
         self._tensor.retain_grad()
 
     def register_hook(self, hook: Callable[..., Any]) -> Any:
@@ -263,12 +226,6 @@ class TensorMembers:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = self.numpy()
         return np.array(array, dtype) if copy else np.asarray(array, dtype)
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self._tensor.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> Any:
-        return self._tensor.__dlpack_device__()
 
     def __bool__(self) -> bool:
         array = self._tensor.numpy(force=True)
@@ -426,6 +383,8 @@ class TensorMembers:
         if isinstance(value, Base):
             target = self._tensor
             target.copy_(ng.broadcast_to(_cast(value, target.dtype), target.shape))
+        elif type(value) is float and self._tensor.dtype.kind == "f":
+            self._tensor.fill_(value)
         else:
             self._tensor.fill_(np.asarray(value).astype(self._tensor.dtype)[()])
         return self
@@ -449,10 +408,12 @@ class TensorMembers:
 
     def resize_(self, *size: Any, memory_format: Any = None) -> Any:
         """Give it another shape, of the elements there are and of zeros."""
-        if self._tensor.requires_grad:
+        if self._tensor.requires_grad and not state.inference:
             raise NumgradRuntimeError("cannot resize variables that require grad")
         shape = creation.sizes(size)
-        self._tensor.data = Base(np.resize(self._tensor._array, shape))
+        if shape != tuple(self._tensor.shape):
+            self._tensor.data = Base(np.resize(self._tensor._array, shape))
+            mark_written(self._tensor)
         return self
 
     def resize_as_(self, the_template: Any, *, memory_format: Any = None) -> Any:
@@ -483,55 +444,32 @@ class TensorMembers:
     H = property(lambda self: self.adjoint() if self.ndim else self, doc="The adjoint matrix.")
     mH = property(lambda self: self.adjoint(), doc="Adjoint matrices.")
 
-    @property
-    def real(self) -> Any:
-        """The real part, a view."""
-        x = self._tensor
-        return wrapped(ng.real(x)) if x.dtype.kind == "c" else self
+    real = property(
+        lambda self: FUNCTIONS["real"](self),
+        lambda self, value: FUNCTIONS["real"](self).copy_(value),
+        doc="The real part, a view.",
+    )
+    imag = property(
+        lambda self: FUNCTIONS["imag"](self),
+        lambda self, value: FUNCTIONS["imag"](self).copy_(value),
+        doc="The imaginary part, a view.",
+    )
 
-    @real.setter
-    def real(self, value: Any) -> None:
-        wrapped(ng.real(self._tensor)).copy_(value)  # pyright: ignore
-
-    @property
-    def imag(self) -> Any:
-        """The imaginary part, a view."""
-        if self._tensor.dtype.kind != "c":
-            raise NumgradRuntimeError("imag is only implemented for tensors with complex dtypes.")
-        return wrapped(ng.imag(self._tensor))
-
-    @imag.setter
-    def imag(self, value: Any) -> None:
-        wrapped(ng.imag(self._tensor)).copy_(value)  # pyright: ignore
-
-    def new(self, *args: Any, **options: Any) -> Any:
+    def new(self, *args: Any, device: Any = "cpu") -> Any:
         """A Tensor of a shape, or of data in a list, in the dtype of this one."""
-        if len(args) == 1 and isinstance(args[0], list):
-            return creation.tensor(args[0], dtype=self.dtype)
-        return self.new_empty(*args, **options)  # pyright: ignore
+        return legacy(self.dtype, args)  # pyright: ignore
 
     def where(self, condition: Any, other: Any) -> Any:
         """Elements where a condition holds, and of another where it does not."""
-        from numgrad.torch.calls import FUNCTIONS
-
         return FUNCTIONS["where"](condition, self, other)
-
-    def equal(self, other: Any) -> bool:
-        """Whether another has the same shape and numbers."""
-        a, b = self._tensor.numpy(force=True), other._tensor.numpy(force=True)
-        return a.shape == b.shape and bool((a == b).all())
-
-    def allclose(
-        self, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
-    ) -> bool:
-        """Whether all numbers are close to those of another."""
-        return bool(ng.allclose(self._tensor, unwrap(other), rtol, atol, equal_nan))
 
     def polygamma(self, n: int) -> Any:
         """The polygamma function of an order."""
-        from numgrad.torch.calls import FUNCTIONS
-
         return FUNCTIONS["polygamma"](n, self)
+
+    def polygamma_(self, n: int) -> Any:
+        """The polygamma function of an order, in place."""
+        return self.copy_(self.polygamma(n))
 
     def __getattr__(self, name: str) -> Any:
         if name[:2] == "__":
@@ -541,12 +479,6 @@ class TensorMembers:
         raise NumgradAttributeError(
             f"torch.Tensor has no attribute {name!r}: {said(name)}", name=name
         )
-
-
-def _axis(x: Any, dim: int) -> int:
-    from numgrad.torch.table_reductions import one_axis
-
-    return one_axis("size", x._tensor, dim)
 
 
 def _standard(x: Any) -> tuple[int, ...]:
@@ -646,7 +578,7 @@ def _new_of(name: str) -> Callable[..., Any]:
     make = getattr(creation, name)
 
     def method(self: Any, *args: Any, dtype: Any = None, **options: Any) -> Any:
-        return make(*args, dtype=dtype or self.dtype, **options)
+        return creation.by_example(make(*args, dtype=dtype or self.dtype, **options), self)
 
     method.__name__ = method.__qualname__ = f"new_{name}"
     method.__doc__ = f"``torch.{name}`` in the dtype of this one, unless one is given."
@@ -663,7 +595,11 @@ def _caster(name: str, d: dtypes.dtype) -> Callable[..., Any]:
 
 
 def install() -> None:
-    """Set all members on ``Tensor``."""
+    """Set all members on ``Tensor`` that need no rows."""
+    for name in _ATTRIBUTES.split():
+        setattr(Tensor, name, property(attrgetter(f"_tensor.{name}")))
+    for name in _METHODS.split():
+        setattr(Tensor, name, _delegated(name))
     own = {"__dict__", "__weakref__", "__module__", "__doc__", "__annotations__", "__qualname__"}
     for name, member in vars(TensorMembers).items():
         if name not in own:
@@ -672,26 +608,25 @@ def install() -> None:
         setattr(Tensor, name, _caster(name, d))
     for name in ("tensor", "full", "empty_strided", "zeros", "ones", "empty"):
         setattr(Tensor, f"new_{name}", _new_of(name))
-    for name, other in _SAME.items():
-        if hasattr(Tensor, other):
-            setattr(Tensor, name, vars(Tensor)[other])
+    for name, method in random.METHODS.items():
+        setattr(Tensor, name, method)
     Tensor.__new__ = staticmethod(_new)  # pyright: ignore
     Tensor.__module__ = Parameter.__module__ = "numgrad.torch"
 
 
+def _delegated(name: str) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        return getattr(self._tensor, name)(*args, **options)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = getattr(Base, name).__doc__
+    return method
+
+
 def install_same() -> None:
     """Set methods that are others under a second name, once those are there."""
-    from numgrad.torch.random import METHODS
-
-    for name, other in {**_SAME, "inverse": "inverse"}.items():
-        if other in vars(Tensor):
-            setattr(Tensor, name, vars(Tensor)[other])
-    for name, method in METHODS.items():
-        setattr(Tensor, name, method)
-    for name in ("bernoulli", "multinomial"):
-        from numgrad.torch import random
-
-        setattr(Tensor, name, getattr(random, name))
+    for name, other in _SAME.items():
+        setattr(Tensor, name, vars(Tensor)[other])
 
 
 TENSOR_CLASSES = [TensorClass(d) for d in _CLASSES]
@@ -701,21 +636,6 @@ TENSOR_CLASSES = [TensorClass(d) for d in _CLASSES]
 def is_tensor(obj: Any) -> bool:
     """Whether an object is a Tensor."""
     return isinstance(obj, Tensor)
-
-
-def _function(name: str) -> Callable[..., Any]:
-    def function(input: Any, *args: Any, **options: Any) -> Any:
-        return getattr(Tensor, name)(input, *args, **options)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = vars(TensorMembers)[name].__doc__
-    return function
-
-
-allclose, equal, numel = _function("allclose"), _function("equal"), _function("numel")
-is_complex, is_floating_point = _function("is_complex"), _function("is_floating_point")
-is_conj, is_nonzero = _function("is_conj"), _function("is_nonzero")
-is_same_size = _function("is_same_size")
 
 
 def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
@@ -728,3 +648,38 @@ def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
     torch.float32
     """
     return OF[dtypes.common_dtype((unwrap(tensor1), unwrap(tensor2)))]
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    a, b = a.numpy(force=True), b.numpy(force=True)
+    return a.shape == b.shape and bool((a == b).all())
+
+
+def _imag(x: Any) -> Any:
+    if x.dtype.kind != "c":
+        raise NumgradRuntimeError("imag is only implemented for tensors with complex dtypes.")
+    return ng.imag(x)
+
+
+TABLE = """
+[same 1]
+numel(input): input.size
+{is_complex=c is_floating_point=f}(input): input.dtype.kind == "@"
+is_signed(input): input.dtype.kind not in "ub"
+is_same_size(input, other): tuple(input.shape) == tuple(other.shape)
+is_nonzero(input): bool(wrapped(input))
+{is_conj is_neg}(input): False
+equal(input, other): _is_same(input, other)
+[equal 2]
+allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False): bool(
+    ng.allclose(input, other, rtol, atol, equal_nan))
+[same 1 function]
+real(input): ng.real(input) if input.dtype.kind == "c" else input
+imag(input): _imag(input)
+[same 1 method]
+element_size(input): input.itemsize
+get_device(input): -1
+{is_pinned is_coalesced}(input): False
+is_set_to(input, tensor): input._array.__array_interface__ == tensor._array.__array_interface__
+"""
+table("", globals(), TABLE)

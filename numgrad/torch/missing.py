@@ -79,7 +79,6 @@ OUT_OF_SCOPE: Final = {
     "utils.cpp_extension": "ng.kernel: loops in Python become machine code, with gradients",
     "utils.benchmark": "ng.benchmark", "utils.bottleneck": "torch.profiler",
     "utils.*data*pipe*": "datasets by IterableDataset",
-    "autograd.*multithreading*": "torch.set_num_threads",
     "distributed.*": "ranks are those of MPI: numgrad.distributed, optim.ZeroRedundancyOptimizer",
     "distributions.*": "there is no such distribution; ng.stats has logpdf, cdf, rvs of others",
     "profiler.*": "numgrad.profiler",

@@ -6,6 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.batching.batch import Batched
+from numgrad.autograd.forward_ad import has_tangent
+from numgrad.core.interpreter import state
+from numgrad.tensors.conversions import is_invalid
 from numgrad.torch import dtypes
 from numgrad.torch.dtypes import OF, get_default_dtype
 
@@ -103,8 +107,13 @@ def array_size(array: np.ndarray) -> int:
 
 def shown(x: Any) -> str:
     """The text of a Tensor."""
-    from numgrad.torch.wrapping import Parameter
+    from numgrad.torch.autograd import forward_ad
+    from numgrad.torch.autograd.graph import node_name
+    from numgrad.torch.wrapping import Parameter, wrapped
 
+    if isinstance(x._tensor, Batched):
+        level = state.interpreters.index(x._tensor.level) + 1
+        return f"BatchedTensor(lvl={level}, bdim=0, value={shown(wrapped(x._tensor.value))})"
     array = x._tensor.numpy(force=True)
     prefix = "tensor("
     usual = {get_default_dtype().numpy, np.dtype(np.int64), np.dtype(bool)}
@@ -117,9 +126,13 @@ def shown(x: Any) -> str:
         behind = f", size={tuple(array.shape)}{behind}"
     node = x._tensor.grad_fn
     if node is not None:
-        behind += f", grad_fn=<{getattr(node, 'name', lambda: type(node).__name__)()}>"
+        behind += f", grad_fn=<{node_name(node).rpartition(':')[2]}>"
+    elif is_invalid(x._tensor):
+        behind += ", grad_fn=<Invalid>"
     elif x._tensor.requires_grad and not isinstance(x, Parameter):
         behind += ", requires_grad=True"
+    if has_tangent(x._tensor):
+        behind += f", tangent={forward_ad.unpack_dual(x).tangent}"
     _whole.append(array.size)
     try:
         body = _body(array, *_formatter(array), len(prefix)) if array.size else "[]"

@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.variable import Tensor as Base
 from numgrad.core.interpreter import drawn as by_interpreter
 from numgrad.errors import NumgradRuntimeError
 from numgrad.random.generator import at_once
 from numgrad.torch import dtypes
-from numgrad.torch.creation import finished, like, maker, of_shape, sizes
+from numgrad.torch.creation import default, finished, like, maker, of_shape, sizes
 from numgrad.torch.missing import refuse as _refuse
-from numgrad.torch.wrapping import Tensor, wrapped
+from numgrad.torch.wrapping import Tensor, unwrap, wrapped
 
 
 class Generator:
@@ -102,14 +103,28 @@ def source_of(generator: Any) -> Any:
     return (generator or default_generator)._source
 
 
-def drawn(draw: Callable[..., Any], shape: tuple[int, ...], d: Any, generator: Any = None) -> Any:
-    """Random numbers of a dtype: a Tensor, in ``vmap`` of numbers as its ``randomness`` says."""
-    source = source_of(generator)
+def drawn(
+    draw: Callable[..., Any], shape: tuple[int, ...], d: Any, generator: Any = None,
+    parameters: Any = (), independent: bool = True,
+) -> Any:  # fmt: skip
+    """Random numbers of a dtype: a Tensor, in ``vmap`` of numbers as its ``randomness`` says.
+
+    ``draw`` gets the source, the numbers of the parameters, and the shape.
+    """
+    source, parameters = source_of(generator), [unwrap(p) for p in parameters]
+
+    def numbers(*given: Any) -> Any:
+        return np.asarray(draw(source, *given)).astype(d)
+
     if at_once():
-        return finished(np.asarray(draw(source, shape)).astype(d))
+        return finished(numbers(*map(_number, parameters), shape))
     given: Any = np.random.get_bit_generator if source is np.random else None  # pyright: ignore
     bits = source._bit_generator if given is None else given()
-    return wrapped(by_interpreter(lambda size: draw(source, size), bits, (), shape, np.dtype(d)))
+    return wrapped(by_interpreter(numbers, bits, parameters, shape, np.dtype(d), independent))
+
+
+def _number(p: Any) -> Any:
+    return p._array if isinstance(p, Base) else p
 
 
 def _filled(draw: Callable[..., Any], shape: tuple[int, ...], d: Any, generator: Any = None) -> Any:
@@ -159,34 +174,27 @@ def randperm(n: int, *, generator: Any = None, d: Any = None) -> Any:
     return rand(n, generator=generator, dtype=dtypes.float64).argsort()  # pyright: ignore
 
 
+@maker
 def normal(
-    mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None,
-    **rest: Any,
-) -> Tensor:  # fmt: skip
+    mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, d: Any = None
+) -> Any:
     """Return normal numbers, of means and standard deviations by element or of a shape."""
-    if size is None:
-        like: Any = mean if isinstance(mean, Tensor) else std
-        shape = np.broadcast_shapes(getattr(mean, "shape", ()), getattr(std, "shape", ()))
-        z = randn(shape, dtype=like.dtype, generator=generator)
-    else:
-        z = randn(size, generator=generator, **rest)
-    made = (z * std + mean).detach()  # pyright: ignore
-    return made if out is None else out.copy_(made)
+    given = [x for x in (mean, std) if isinstance(x, Tensor)]
+    shape = np.broadcast_shapes(*[x.shape for x in given]) if size is None else sizes((size,))
+    dtype = given[0].dtype.numpy if given else default(d)
+    return drawn(
+        lambda source, mean, std, shape: _draw_normal(source, shape, dtype, mean, std),
+        shape, dtype, generator, (mean, std),
+    )  # fmt: skip
 
 
 @maker
 def bernoulli(input: Any, p: Any = None, *, generator: Any = None, d: Any = None) -> Any:
     """Return 1 with the probability that each element says, else 0."""
-    if at_once():
-        chance = np.asarray(input._tensor._array if p is None else _number(p))
-        if ((chance < 0) | (chance > 1)).any():
-            raise NumgradRuntimeError("bernoulli: Expected p_in >= 0 && p_in <= 1 to be true")
-    uniform: Any = rand(input.shape, dtype=dtypes.float64, generator=generator)
-    return (uniform < (input if p is None else p)).to(input.dtype).detach()
-
-
-def _number(p: Any) -> Any:
-    return p._tensor._array if isinstance(p, Tensor) else p
+    return drawn(
+        lambda source, p, shape: _draw_bernoulli(source, shape, None, p),
+        tuple(input.shape), input.dtype.numpy, generator, (input if p is None else p,),
+    )  # fmt: skip
 
 
 @maker
@@ -195,31 +203,44 @@ def multinomial(
     d: Any = None,
 ) -> Any:  # fmt: skip
     """Return indices drawn with the weights of each row."""
-    weights = input._tensor._array.astype(np.float64)
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and (weights.sum(-1) > 0).all()):
-        raise NumgradRuntimeError(
-            "multinomial: probability tensor contains either `inf`, `nan` or element < 0, or "
-            "sums to 0"
-        )
-    if not replacement and (np.count_nonzero(weights, -1) < num_samples).any():
-        raise NumgradRuntimeError(
-            "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
-        )
-    weights, count = weights / weights.sum(-1, keepdims=True), weights.shape[-1]
 
-    def draw(source: Any, shape: tuple) -> Any:
+    def draw(source: Any, weights: Any, shape: tuple) -> Any:
+        weights = weights.astype(np.float64)
+        positive = (weights >= 0).all() and (weights.sum(-1) > 0).all()
+        if not (positive and np.isfinite(weights).all()):
+            raise NumgradRuntimeError(
+                "multinomial: probability tensor contains either `inf`, `nan` or element < 0, or "
+                "sums to 0"
+            )
+        if not replacement and (np.count_nonzero(weights, -1) < num_samples).any():
+            raise NumgradRuntimeError(
+                "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
+            )
+        weights, count = weights / weights.sum(-1, keepdims=True), weights.shape[-1]
         rows = np.broadcast_to(weights, (*shape[:-1], count)).reshape(-1, count)
         chosen = [source.choice(count, num_samples, replacement, row) for row in rows]
         return np.array(chosen, np.int64).reshape(shape)
 
-    return drawn(draw, (*weights.shape[:-1], num_samples), np.int64, generator)
+    shape = (*input.shape[:-1], num_samples)
+    return drawn(draw, shape, np.int64, generator, (input,), independent=False)
 
 
 @maker
 def poisson(input: Any, generator: Any = None, *, d: Any = None) -> Any:
     """Return Poisson numbers of the rates that elements say."""
-    x = input._tensor
-    return drawn(lambda source, shape: source.poisson(x._array, shape), x.shape, x.dtype, generator)
+    return drawn(
+        lambda source, rate, shape: source.poisson(rate, shape),
+        tuple(input.shape), input.dtype.numpy, generator, (input,),
+    )  # fmt: skip
+
+
+@maker
+def binomial(count: Any, prob: Any, generator: Any = None, *, d: Any = None) -> Any:
+    """Return numbers of successes in as many trials as elements say, of probabilities."""
+    return drawn(
+        lambda source, n, p, shape: source.binomial(n.astype(np.int64), p, shape),
+        np.broadcast_shapes(count.shape, prob.shape), count.dtype.numpy, generator, (count, prob),
+    )  # fmt: skip
 
 
 def _filling(name: str, draw: Callable[..., Any], **defaults: Any) -> Callable[..., Tensor]:
@@ -227,13 +248,14 @@ def _filling(name: str, draw: Callable[..., Any], **defaults: Any) -> Callable[.
 
     def method(self: Tensor, *args: Any, generator: Any = None, **given: Any) -> Tensor:
         values = {**defaults, **dict(zip(defaults, args, strict=False)), **given}
-        numbers = [_number(values[key]) for key in defaults]
         target: Any = self._tensor
 
-        def fill(source: Any, shape: tuple) -> Any:
-            return draw(source, shape, target.dtype, *numbers)
+        def fill(source: Any, *given: Any) -> Any:
+            return draw(source, given[-1], target.dtype, *given[:-1])
 
-        target.copy_(drawn(fill, tuple(target.shape), target.dtype, generator)._tensor)
+        numbers = [values[key] for key in defaults]
+        new = drawn(fill, tuple(target.shape), target.dtype, generator, numbers)
+        target.copy_(new._tensor)
         return self
 
     method.__name__ = method.__qualname__ = name
@@ -248,6 +270,12 @@ def _draw_normal(source: Any, shape: tuple, d: Any, mean: Any, std: Any) -> Any:
     if d.kind == "c":
         z = (z + 1j * source.standard_normal(shape)) * np.sqrt(0.5)
     return z * std + mean
+
+
+def _draw_bernoulli(source: Any, shape: tuple, d: Any, p: Any) -> Any:
+    if ((np.asarray(p) < 0) | (np.asarray(p) > 1)).any():
+        raise NumgradRuntimeError("bernoulli: Expected p_in >= 0 && p_in <= 1 to be true")
+    return source.random_sample(shape) < p
 
 
 def _draw_uniform(source: Any, shape: tuple, d: Any, low: Any, high: Any) -> Any:
@@ -276,10 +304,10 @@ METHODS: dict[str, Callable[..., Tensor]] = {
         ("cauchy_", lambda s, n, d, m, w: m + w * s.standard_cauchy(n),
          {"median": 0.0, "sigma": 1.0}),
         ("log_normal_", lambda s, n, d, m, w: s.lognormal(m, w, n), {"mean": 1.0, "std": 2.0}),
-        ("bernoulli_", lambda s, n, d, p: s.random_sample(n) < p, {"p": 0.5}),
+        ("bernoulli_", _draw_bernoulli, {"p": 0.5}),
     )
-}  # fmt: skip
-"""Methods of Tensors that fill them."""
+} | {"bernoulli": bernoulli, "multinomial": multinomial}  # fmt: skip
+"""Methods of Tensors that fill them, and of probabilities."""
 
 
 __getattr__ = _refuse(globals())

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import numgrad as ng
-from numgrad.torch.calls import ROWS, publish, table
+from numgrad.torch.calls import ROWS, pairs, publish, table
 
 
 def _polynomial(name: str, x: Any, n: Any) -> Any:
@@ -23,41 +23,29 @@ def _polynomial(name: str, x: Any, n: Any) -> Any:
     return ng.where(degrees < 0, 0, out).astype(x.dtype)
 
 
-_POLYNOMIALS = {
-    **{f"chebyshev_polynomial_{kind}": f"'cheby{kind}', input" for kind in "tuvw"},
-    **{f"shifted_chebyshev_polynomial_{kind}": f"'cheby{kind}', 2 * input - 1" for kind in "tuvw"},
-    "hermite_polynomial_h": "'hermite', input", "hermite_polynomial_he": "'hermitenorm', input",
-    "laguerre_polynomial_l": "'laguerre', input", "legendre_polynomial_p": "'legendre', input",
-}  # fmt: skip
-"""Polynomials: their names behind ``eval_`` in ``ng.special``, and where they are evaluated."""
-_UNARY = (
-    "entr erfcx i0e i1 i1e ndtr ndtri log_ndtr bessel_j0=j0 bessel_j1=j1 bessel_y0=y0 bessel_y1=y1 "
-    "modified_bessel_i0=i0 modified_bessel_i1=i1 modified_bessel_k0=k0 modified_bessel_k1=k1 "
-    "scaled_modified_bessel_k0=k0e scaled_modified_bessel_k1=k1e"
-)
-"""Functions of one operand that ``ng.special`` has, some under another name."""
+TABLE = """
+[float 1]
+airy_ai(x): ng.special.airy(x)[0]
+spherical_bessel_j0(x): ng.special.spherical_jn(0, x)
+{entr erfcx i0e i1 i1e ndtr ndtri log_ndtr bessel_j0=j0 bessel_j1=j1 bessel_y0=y0 bessel_y1=y1
+ modified_bessel_i0=i0 modified_bessel_i1=i1 modified_bessel_k0=k0 modified_bessel_k1=k1
+ scaled_modified_bessel_k0=k0e scaled_modified_bessel_k1=k1e}(input): ng.special.@(input)
+[float 2 refuses=c]
+{xlog1py zeta}(input, other): ng.special.@(input, other)
+{chebyshev_polynomial_t=chebyt chebyshev_polynomial_u=chebyu chebyshev_polynomial_v=chebyv
+ chebyshev_polynomial_w=chebyw hermite_polynomial_h=hermite hermite_polynomial_he=hermitenorm
+ laguerre_polynomial_l=laguerre legendre_polynomial_p=legendre}(input, n): _polynomial(
+    "@", input, n)
+{shifted_chebyshev_polynomial_t=chebyt shifted_chebyshev_polynomial_u=chebyu
+ shifted_chebyshev_polynomial_v=chebyv shifted_chebyshev_polynomial_w=chebyw}(input, n): (
+    _polynomial("@", 2 * input - 1, n))
+"""
 _SAME = (
     "digamma erf erfc erfinv exp2 expm1 i0 log1p logit logsumexp polygamma round sinc xlogy "
     "log_softmax softmax expit=sigmoid gammaln=lgamma psi=digamma gammainc=igamma "
     "gammaincc=igammac multigammaln=mvlgamma"
 )
 """Functions of the topmost module, some under another name."""
-
-
-def _pairs(text: str) -> list[tuple[str, str]]:
-    """Names here and there."""
-    parts = [entry.partition("=") for entry in text.split()]
-    return [(name, own or name) for name, _, own in parts]
-
-
-TABLE = "\n".join([
-    "[float 1]", "airy_ai(x): ng.special.airy(x)[0]",
-    "spherical_bessel_j0(x): ng.special.spherical_jn(0, x)",
-    *[f"{name}(input): ng.special.{own}(input)" for name, own in _pairs(_UNARY)],
-    "[float 2]", "xlog1py(input, other): ng.special.xlog1py(input, other)",
-    "zeta(input, other): ng.special.zeta(input, other)",
-    *[f"{name}(input, n): _polynomial({given}, n)" for name, given in _POLYNOMIALS.items()],
-])  # fmt: skip
 _rows = table("special", globals(), TABLE)
-_rows |= {name: ROWS[""][own] for name, own in _pairs(_SAME)}
+_rows |= {name: ROWS[""][own] for name, own in pairs(_SAME)}
 publish("special", globals(), _rows)

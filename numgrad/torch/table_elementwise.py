@@ -80,6 +80,24 @@ def _clamp(x: Any, low: Any, high: Any) -> Any:
     return ng.clip(x, low, high)
 
 
+def _isclose(a: Any, b: Any, rtol: float, atol: float, equal_nan: bool) -> Any:
+    for name, bound in (("rtol", rtol), ("atol", atol)):
+        if bound < 0:
+            raise NumgradRuntimeError(
+                f"isclose: {name} must be greater than or equal to zero, but got {bound}"
+            )
+    return a == b if kind_of(a) == "b" else ng.isclose(a, b, rtol, atol, equal_nan)
+
+
+def _addcdiv(x: Any, a: Any, b: Any, value: Any) -> Any:
+    if kind_of(a) in "biu" and kind_of(b) in "biu":
+        raise NumgradRuntimeError(
+            "addcdiv: Integer division with addcdiv is no longer supported; convert the operands "
+            "with x.float(), or write x + value * torch.div(a, b, rounding_mode='trunc')"
+        )
+    return x + _scaled(a / b, value)
+
+
 def _sgn(x: Any) -> Any:
     if kind_of(x) != "c":
         return ng.sign(x)
@@ -101,64 +119,60 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
 
 
 TABLE = """
-[float 1 inplace direct]
-exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh sigmoid erf erfc erfinv
- digamma lgamma=gammaln reciprocal acos=arccos asin=arcsin atan=arctan acosh=arccosh
- asinh=arcsinh atanh=arctanh deg2rad rad2deg
-[same 1 inplace direct]
-neg=negative abs=absolute floor ceil trunc square relu sign
-[same 1 direct]
-isnan isinf isfinite signbit
-[number 2 inplace direct]
-mul=multiply
-[number 2 direct]
-maximum minimum fmax fmin
-[number 2 inplace direct]
-eq=equal ne=not_equal lt=less le=less_equal gt=greater ge=greater_equal bitwise_and bitwise_or
- bitwise_xor
-[float 2 inplace direct]
-atan2=arctan2 hypot copysign
-[float 2 direct]
-logaddexp logaddexp2
+[float 1 inplace]
+{exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh sigmoid erf erfc erfinv digamma
+ lgamma=gammaln reciprocal acos=arccos asin=arcsin atan=arctan acosh=arccosh asinh=arcsinh
+ atanh=arctanh deg2rad rad2deg}(input): @ == OPS["@"](input)
+[same 1 inplace]
+{neg=negative abs=absolute floor ceil trunc square relu sign}(input): @ == OPS["@"](input)
+[same 1]
+{isnan isinf isfinite signbit}(input): @ == OPS["@"](input)
+[number 2 refuses=c]
+{maximum minimum fmax fmin}(input, other): @ == OPS["@"](input, other)
+[number 2 inplace refuses=c]
+{lt=less le=less_equal gt=greater ge=greater_equal}(input, other): @ == OPS["@"](input, other)
+clamp_min(input, min): ng.clip(input, min, None)
+clamp_max(input, max): ng.clip(input, None, max)
+[number 2 inplace]
+{mul=multiply eq=equal ne=not_equal bitwise_and bitwise_or
+ bitwise_xor}(input, other): @ == OPS["@"](input, other)
+[float 2 inplace]
+{atan2=arctan2 hypot copysign}(input, other): @ == OPS["@"](input, other)
+[float 2]
+{logaddexp logaddexp2}(input, other): @ == OPS["@"](input, other)
 [number 2 inplace]
 add(input, other, *, alpha=1): add == OPS["add"](input, _scaled(other, alpha))
-sub(input, other, *, alpha=1): subtract == OPS["subtract"](input, _scaled(other, alpha))
 div(input, other, *, rounding_mode=None): divide == _div(input, other, rounding_mode)
 pow(input, exponent): power == _pow(input, exponent)
 floor_divide(input, other): _quotient("floor_divide", input, other)
-fmod(input, other): fmod == _quotient("fmod", input, other)
-remainder(input, other): remainder == _quotient("remainder", input, other)
-gcd(input, other): ng.gcd(input, other)
-lcm(input, other): ng.lcm(input, other)
-bitwise_left_shift(input, other): ng.left_shift(input, other)
-bitwise_right_shift(input, other): ng.right_shift(input, other)
-nextafter(input, other): ng.nextafter(input, other)
-heaviside(input, values): ng.heaviside(input, values)
-clamp_min(input, min): ng.clip(input, min, None)
-clamp_max(input, max): ng.clip(input, None, max)
-[number 2 function]
+{fmod remainder}(input, other): @ == _quotient("@", input, other)
+{gcd lcm nextafter bitwise_left_shift=left_shift bitwise_right_shift=right_shift}(input, other): (
+    ng.@(input, other))
+[number 2 inplace refuses=b]
+sub(input, other, *, alpha=1): subtract == OPS["subtract"](input, _scaled(other, alpha))
+[number 2 function refuses=b]
 rsub(input, other, *, alpha=1): OPS["subtract"](other, _scaled(input, alpha))
-[number 2]
-isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False): ng.isclose(
+[equal 2 inplace]
+heaviside(input, values): ng.heaviside(input, values).astype(input.dtype)
+[equal 2]
+isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False): _isclose(
     input, other, rtol, atol, equal_nan)
-[number 3 inplace]
-clamp(input, min=None, max=None): _clamp(input, min, max)
+[equal 3 inplace]
 lerp(input, end, weight): input + weight * (end - input)
+[number 3 inplace refuses=c]
+clamp(input, min=None, max=None): _clamp(input, min, max)
+[number 3 inplace]
 addcmul(input, tensor1, tensor2, *, value=1): input + _scaled(tensor1 * tensor2, value)
-addcdiv(input, tensor1, tensor2, *, value=1): input + _scaled(tensor1 / tensor2, value)
+addcdiv(input, tensor1, tensor2, *, value=1): _addcdiv(input, tensor1, tensor2, value)
 [float 2 inplace]
 ldexp(input, other): input * ng.exp2(other)
-xlogy(input, other): ng.special.xlogy(input, other)
-igamma(input, other): ng.special.gammainc(input, other)
-igammac(input, other): ng.special.gammaincc(input, other)
+[float 2 inplace refuses=c]
+{xlogy igamma=gammainc igammac=gammaincc}(input, other): ng.special.@(input, other)
 [same 1 inplace]
 float_power(input, exponent): OPS["power"](_double(input), _double(exponent))
-logical_not(input): ng.logical_not(input)
-logical_and(input, other): ng.logical_and(input, other)
-logical_or(input, other): ng.logical_or(input, other)
-logical_xor(input, other): ng.logical_xor(input, other)
-bitwise_not(input): ng.invert(input)
-conj_physical(input): ng.conjugate(input)
+{logical_and logical_or logical_xor}(input, other): ng.@(input, other)
+{logical_not bitwise_not=invert}(input): ng.@(input)
+conj_physical(input): ng.conjugate(input) if kind_of(input) == "c" else input
 frac(input): input - ng.trunc(input)
 nan_to_num(input, nan=None, posinf=None, neginf=None): ng.nan_to_num(
     input, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)
@@ -178,11 +192,10 @@ polygamma(n, input): ng.polygamma(n, input)
 positive(input): ng.positive(input) if kind_of(input) == "b" else input
 resolve_conj(input): input if input._array.flags.writeable else ng.copy(input)
 resolve_neg(input): input
-isneginf(input): input == -np.inf
-isposinf(input): input == np.inf
+{isneginf=-np.inf isposinf=np.inf}(input): input == @
 isreal(input): ng.imag(input) == 0 if kind_of(input) == "c" else input == input
 frexp(input) -> mantissa exponent: ng.frexp(input)
-[same 2 function]
+[equal 2 function]
 complex(real, imag): OPS["from_parts"](real, imag)
 polar(abs, angle): OPS["from_parts"](abs * ng.cos(angle), abs * ng.sin(angle))
 [same 1 function]

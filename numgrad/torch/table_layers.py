@@ -50,27 +50,14 @@ def _batch_norm(
     return out, ng.reshape(of_batch, (-1,)), ng.reshape(factor, (-1,))
 
 
-def _grid(x: Any, grid: Any, mode: int, padding: int, corners: bool) -> Any:
-    return ng.nn.functional.grid_sample(x, grid, _MODES[mode], _PADDINGS[padding], corners)
-
-
-_SAME = (
-    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d layer_norm group_norm "
-    "rms_norm bilinear celu selu prelu rrelu "
-    "pairwise_distance cosine_similarity pixel_shuffle pixel_unshuffle channel_shuffle pdist "
-    "max_pool1d max_pool2d max_pool3d avg_pool1d adaptive_avg_pool1d adaptive_max_pool1d "
-    "threshold hardshrink"
-)
-TABLE = (
-    "[same 0 function]\n"
-    + "".join(
-        f"{name}(*args, **params): ng.nn.functional.{name}(*args, **params)\n"
-        for name in _SAME.split()
-    )
-    + """
-dropout(input, p, train): ng.nn.functional.dropout(input, p, train)
-alpha_dropout(input, p, train): ng.nn.functional.alpha_dropout(input, p, train)
-feature_alpha_dropout(input, p, train): ng.nn.functional.feature_alpha_dropout(input, p, train)
+TABLE = """
+[same 0 function]
+{conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d layer_norm group_norm
+ rms_norm bilinear celu selu prelu rrelu pairwise_distance cosine_similarity pixel_shuffle
+ pixel_unshuffle channel_shuffle pdist max_pool1d max_pool2d max_pool3d avg_pool1d
+ adaptive_avg_pool1d adaptive_max_pool1d threshold hardshrink}(*args, **params): (
+    ng.nn.functional.@(*args, **params))
+{dropout alpha_dropout feature_alpha_dropout}(input, p, train): ng.nn.functional.@(input, p, train)
 embedding(weight, indices, padding_idx=None, scale_grad_by_freq=False, sparse=False): (
     ng.nn.functional.embedding(indices, weight, padding_idx, scale_grad_by_freq=scale_grad_by_freq))
 batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps,
@@ -82,9 +69,8 @@ native_group_norm(input, weight, bias, N, C, HxW, group, eps): _group_norm(
     input, weight, bias, N, C, HxW, group, eps)
 native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps): (
     _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps))
-grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners): _grid(
-    input, grid, interpolation_mode, padding_mode, align_corners)
-aliases grid_sampler_2d=grid_sampler grid_sampler_3d=grid_sampler
+{grid_sampler grid_sampler_2d grid_sampler_3d}(
+    input, grid, interpolation_mode, padding_mode, align_corners): ng.nn.functional.grid_sample(
+    input, grid, _MODES[interpolation_mode], _PADDINGS[padding_mode], align_corners)
 """
-)
 table("", globals(), TABLE)

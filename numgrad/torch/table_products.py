@@ -8,7 +8,8 @@ from typing import Any
 import numgrad as ng
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError
-from numgrad.torch.calls import table
+from numgrad.torch.calls import cast, check_equal, table
+from numgrad.torch.dtypes import common_dtype
 
 
 def _ranks(name: str, *pairs: tuple[Any, int]) -> None:
@@ -19,22 +20,26 @@ def _ranks(name: str, *pairs: tuple[Any, int]) -> None:
 
 def _matmul(name: str, a: Any, b: Any, ranks: tuple[int, int]) -> Any:
     _ranks(name, (a, ranks[0]), (b, ranks[1]))
-    return _product(name, a, b)
-
-
-def _product(name: str, a: Any, b: Any) -> Any:
-    if a.dtype != b.dtype:
-        raise NumgradRuntimeError(
-            f"{name}: expected both tensors to have the same dtype, but got {a.dtype} and {b.dtype}"
-        )
     return OPS["matmul"](a, b)
 
 
+def _batch_sum(a: Any, b: Any) -> Any:
+    product = _matmul("addbmm", a, b, (3, 3))
+    return ng.sum(product, 0).astype(product.dtype)
+
+
 def _sum(x: Any, beta: Any, product: Any, alpha: Any) -> Any:
+    if product.dtype.kind in "biu":
+        alpha, beta = (kind_of_number(product)(n) for n in (alpha, beta))
     product = product if alpha == 1 else alpha * product
     if beta == 0:
         return ng.broadcast_to(product, product.shape)
     return (x if beta == 1 else beta * x) + product
+
+
+def kind_of_number(x: Any) -> type:
+    """Python's type of numbers beside a Tensor of integers or booleans."""
+    return bool if x.dtype.kind == "b" else int
 
 
 def _tensordot(a: Any, b: Any, dims: Any) -> Any:
@@ -64,9 +69,19 @@ def _cdist(a: Any, b: Any, p: float) -> Any:
 def _einsum(equation: Any, operands: Any) -> Any:
     if len(operands) == 1 and isinstance(operands[0], tuple | list):
         operands = operands[0]
-    if isinstance(equation, str) and "..." in equation and "->" in equation:
-        equation = _without_ellipsis(equation.replace(" ", ""), operands)
-    return ng.einsum(equation, *operands)
+    if isinstance(equation, str):
+        if "..." in equation and "->" in equation:
+            equation = _without_ellipsis(equation.replace(" ", ""), operands)
+        terms, _, output = equation.partition("->")
+        if {*terms} - {*output, ",", " "}:
+            check_equal("einsum", [x.dtype for x in operands])
+    return ng.einsum(equation, *alike(operands))
+
+
+def alike(tensors: Any) -> list[Any]:
+    """Tensors in their common dtype."""
+    d = common_dtype(tensors)
+    return [cast(x, d) for x in tensors]
 
 
 def _without_ellipsis(equation: str, operands: Any) -> str:
@@ -84,36 +99,38 @@ def _without_ellipsis(equation: str, operands: Any) -> str:
 
 
 TABLE = """
-[same 2]
-matmul(input, other): matmul == _product("matmul", input, other)
+[equal 2]
+matmul(input, other): matmul == OPS["matmul"](input, other)
 mm(input, mat2): _matmul("mm", input, mat2, (2, 2))
 bmm(input, mat2): _matmul("bmm", input, mat2, (3, 3))
 mv(input, vec): _matmul("mv", input, vec, (2, 1))
 dot(input, tensor): _matmul("dot", input, tensor, (1, 1))
 vdot(input, other): _matmul("vdot", ng.conjugate(input), other, (1, 1))
 inner(input, other): ng.inner(input, other) if input.ndim and other.ndim else input * other
+cross(input, other, dim=None): _cross(input, other, dim)
+[number 2]
 outer(input, vec2): ng.outer(input, vec2)
 kron(input, other): ng.kron(input, other)
-cross(input, other, dim=None): _cross(input, other, dim)
-[same 2 function]
+[equal 2 function]
 tensordot(a, b, dims=2): _tensordot(a, b, dims)
 cdist(x1, x2, p=2.0, compute_mode=None): _cdist(x1, x2, p)
 [same 0 function]
-einsum(equation, *operands): _einsum(equation, operands)
 chain_matmul(*matrices): ng.linalg.multi_dot(list(matrices))
+einsum(equation, *operands): _einsum(equation, operands)
 [same 1]
 trace(input): ng.trace(input)
 matrix_power(input, n): ng.linalg.matrix_power(input, n)
 matrix_exp(input): ng.linalg.expm(input)
-[same 3 inplace]
+[equal 3 inplace]
 addmm(input, mat1, mat2, *, beta=1, alpha=1): _sum(
     input, beta, _matmul("addmm", mat1, mat2, (2, 2)), alpha)
 addmv(input, mat, vec, *, beta=1, alpha=1): _sum(
     input, beta, _matmul("addmv", mat, vec, (2, 1)), alpha)
 addbmm(input, batch1, batch2, *, beta=1, alpha=1): _sum(
-    input, beta, ng.sum(_matmul("addbmm", batch1, batch2, (3, 3)), 0), alpha)
+    input, beta, _batch_sum(batch1, batch2), alpha)
 baddbmm(input, batch1, batch2, *, beta=1, alpha=1): _sum(
     input, beta, _matmul("baddbmm", batch1, batch2, (3, 3)), alpha)
+[number 3 inplace]
 addr(input, vec1, vec2, *, beta=1, alpha=1): _sum(input, beta, ng.outer(vec1, vec2), alpha)
 aliases ger=outer
 """

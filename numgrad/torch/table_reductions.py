@@ -7,41 +7,11 @@ from typing import Any
 import numpy as np
 
 import numgrad as ng
+from numgrad.autograd.variable import Tensor as Base
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradIndexError, NumgradRuntimeError
-from numgrad.torch.calls import table
-from numgrad.torch.table_elementwise import floating
-
-
-def axes(dim: Any, x: Any) -> Any:
-    """Axes as numgrad has them, of ``dim``: all, of None and ()."""
-    if dim is None or dim == () or dim == []:
-        return None
-    if x.ndim == 0 and dim in (0, -1, [0], [-1], (0,), (-1,)):
-        return None
-    return tuple(dim) if isinstance(dim, list | tuple) else dim
-
-
-def one_axis(name: str, x: Any, dim: Any) -> int:
-    """An axis counted from the first; an array without axes counts as having one."""
-    rank = max(x.ndim, 1)
-    if not -rank <= dim < rank:
-        raise NumgradIndexError(
-            f"{name}: Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], "
-            f"but got {dim})"
-        )
-    return dim % rank
-
-
-def along(name: str, x: Any, dim: int) -> tuple[Any, int, bool]:
-    """A Tensor with at least one axis, the axis, and whether it had none."""
-    axis = one_axis(name, x, dim)
-    return (ng.reshape(x, (1,)), 0, True) if x.ndim == 0 else (x, axis, False)
-
-
-def whole(x: Any) -> Any:
-    """Integers and booleans as int64, in which their sums are."""
-    return OPS["astype"](x, dtype=np.dtype(np.int64)) if x.dtype.kind in "biu" else x
+from numgrad.torch.calls import cast, table
+from numgrad.torch.dtypes import common_dtype
 
 
 def typed(x: Any, dtype: Any) -> Any:
@@ -49,17 +19,7 @@ def typed(x: Any, dtype: Any) -> Any:
     return x if dtype is None else OPS["astype"](x, dtype=dtype)
 
 
-def float_only(name: str, x: Any) -> Any:
-    """Raise unless numbers are floats or complex."""
-    if x.dtype.kind not in "fc":
-        raise NumgradRuntimeError(
-            f"{name}(): could not infer output dtype. Input dtype must be either a floating point "
-            f"or complex dtype. Got: {x.dtype}; convert it with x.float()"
-        )
-    return x
-
-
-def picked(x: Any, index: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
+def _at(x: Any, index: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
     """Values at one index along an axis, and the indices."""
     values = ng.take_along_axis(x, index, axis)
     if not keepdim:
@@ -68,30 +28,13 @@ def picked(x: Any, index: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
 
 
 def _extreme(name: str, x: Any, dim: Any, keepdim: bool, other: Any) -> Any:
-    whole_of, arg, pair = (
-        (ng.max, ng.argmax, OPS["maximum"])
-        if name == "max"
-        else (ng.min, ng.argmin, OPS["minimum"])
-    )
-    if other is not None or hasattr(dim, "dtype"):
-        return pair(x, dim if other is None else other)
+    if isinstance(dim, Base) or other is not None:
+        operands = (x, dim if other is None else other)
+        d = common_dtype(operands)
+        return OPS[f"{name}imum"](*[cast(each, d) for each in operands])
     if dim is None:
-        return whole_of(x)
-    x, axis, bare = along(name, x, dim)
-    index = arg(x, axis, keepdims=True)
-    values, index = picked(x, index, axis, keepdim)
-    if bare and keepdim:
-        values, index = ng.reshape(values, ()), ng.reshape(index, ())
-    return _PAIRS[name](values, index)
-
-
-def _pair(name: str) -> Any:
-    from numgrad.torch.calls import named_tuple
-
-    return named_tuple(name, ("values", "indices"))
-
-
-_PAIRS = {name: _pair(name) for name in ("max", "min", "median", "nanmedian")}
+        return OPS[name](x)
+    return _at(x, OPS[f"arg{name}"](x, dim, keepdims=True), dim, keepdim)
 
 
 def _moment(function: Any, x: Any, dim: Any, unbiased: Any, correction: Any, keepdim: bool) -> Any:
@@ -99,153 +42,74 @@ def _moment(function: Any, x: Any, dim: Any, unbiased: Any, correction: Any, kee
         dim, unbiased = None, dim
     if correction is None:
         correction = 1 if unbiased is None else int(unbiased)
-    return function(float_only("std and var", x), axes(dim, x), ddof=correction, keepdims=keepdim)
-
-
-def _ranked(x: Any, k: int, dim: int, keepdim: bool, name: str) -> tuple[Any, Any]:
-    """The k-th smallest along an axis, from 0, and its index."""
-    x, axis, bare = along(name, x, dim)
-    order = ng.argsort(x.detach(), axis, stable=True)
-    index = ng.take(order, np.array([k]), axis)
-    values, index = picked(x, index, axis, keepdim)
-    return (ng.reshape(values, ()), ng.reshape(index, ())) if bare else (values, index)
+    return function(x, dim, ddof=correction, keepdims=keepdim)
 
 
 def median(name: str, x: Any, dim: Any, keepdim: bool) -> Any:
     """The lower of the middle numbers; NaN where there is one, unless they are left out."""
-    flat = dim is None
-    if flat:
-        x, dim, keepdim = ng.reshape(x, (-1,)), 0, False
-    rows, axis, bare = along(name, x, dim)
-    numbers = rows.numpy(force=True)
-    count = numbers.shape[axis]
+    rows, axis = (ng.reshape(x, (-1,)), 0) if dim is None else (x, dim)
+    count = rows.shape[axis]
     if not count:
         raise NumgradIndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
-    order = np.argsort(numbers, axis, kind="stable")  # NaN come last
-    missing = np.isnan(numbers).sum(axis, keepdims=True) if numbers.dtype.kind == "f" else 0
+    order = ng.argsort(rows.detach(), axis, stable=True)  # NaN come last
+    missing = ng.sum(ng.isnan(rows.detach()), axis, keepdims=True)
     if name == "median":
-        place = np.where(missing, count - 1, (count - 1) // 2)
-        first_missing = np.argmax(np.isnan(numbers), axis)[()] if numbers.dtype.kind == "f" else 0
+        place = ng.where(missing > 0, count - missing, (count - 1) // 2)
     else:
-        place, first_missing = np.maximum(count - missing - 1, 0) // 2, 0
-    place = np.broadcast_to(place, [1 if a == axis else n for a, n in enumerate(numbers.shape)])
-    index = np.take_along_axis(order, place, axis)
-    if name == "median" and np.any(missing):
-        index = np.where(missing, np.expand_dims(first_missing, axis), index)
-    values, index = picked(rows, ng.asarray(index), axis, keepdim)
-    if bare:
-        values, index = ng.reshape(values, ()), ng.reshape(index, ())
-    if flat and rows.dtype.kind == "f":  # equal numbers share the gradient
+        place = ng.maximum(count - missing - 1, 0) // 2
+    index = ng.take_along_axis(order, place, axis)
+    values, index = _at(rows, index, axis, keepdim and dim is not None)
+    if dim is None and rows.dtype.kind == "f":  # equal numbers share the gradient
         middle = values.detach()
         equal = (rows == middle) | (ng.isnan(rows) & ng.isnan(middle))
-        return ng.max(rows[equal])
-    return values if flat else _PAIRS[name](values, index)
+        return ng.max(ng.where(equal, rows, -np.inf))
+    return values if dim is None else (values, index)
 
 
-def _mode(x: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
+def _mode(x: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
     """The most frequent number, the smallest of several, and the last index of it."""
-    x, axis, bare = along("mode", x, dim)
-    rows = np.moveaxis(x.numpy(force=True), axis, -1)
-    index = np.empty(rows.shape[:-1], np.int64)
-    for place in np.ndindex(index.shape):
-        numbers, counts = np.unique(rows[place], return_counts=True)
-        index[place] = np.flatnonzero(rows[place] == numbers[np.argmax(counts)])[-1]
-    values, found = picked(x, ng.asarray(np.expand_dims(index, axis)), axis, keepdim)
-    return (ng.reshape(values, ()), ng.reshape(found, ())) if bare else (values, found)
+    order = ng.argsort(x.detach(), axis, stable=True)
+    rows = ng.moveaxis(ng.take_along_axis(x.detach(), order, axis), axis, -1)
+    places = ng.arange(rows.shape[-1])
+    begins = ng.where((rows != ng.roll(rows, 1, -1)) & (places > 0), places, 0)
+    longest = ng.argmax(places - ng.cummax(begins, -1), -1)
+    index = ng.take_along_axis(order, ng.expand_dims(longest, axis), axis)
+    return _at(x, index, axis, keepdim)
 
 
-def _sort(x: Any, dim: int, descending: bool) -> tuple[Any, Any]:
-    rows, axis, bare = along("sort", x, dim)
-    index = ng.argsort(rows.detach(), axis, stable=True, descending=descending)
-    values = ng.take_along_axis(rows, index, axis)
-    return (x, ng.reshape(index, ())) if bare else (values, index)
+def _ordered(x: Any, axis: int, descending: bool = False, places: Any = slice(None)) -> Any:
+    """Numbers in ascending or descending order, those at some places, and their indices."""
+    index = ng.argsort(x.detach(), axis, stable=True, descending=descending)
+    index = index[(*[slice(None)] * axis, places)]
+    return ng.take_along_axis(x, index, axis), index
 
 
-def _topk(x: Any, k: int, dim: int, largest: bool) -> tuple[Any, Any]:
-    rows, axis, bare = along("topk", x, dim)
-    index = ng.argsort(rows.detach(), axis, stable=True, descending=largest)
-    if k > rows.shape[axis]:
+def _topk(x: Any, k: int, axis: int, largest: bool) -> tuple[Any, Any]:
+    if k > x.shape[axis]:
         raise NumgradRuntimeError("topk: selected index k out of range")
-    index = ng.take(index, np.arange(k), axis)
-    values = ng.take_along_axis(rows, index, axis)
-    return (ng.reshape(values, ()), ng.reshape(index, ())) if bare else (values, index)
-
-
-def _cumulative(name: str, x: Any, dim: int) -> tuple[Any, Any]:
-    """The largest or smallest so far, and the last index of it."""
-    rows, axis, bare = along(name, x, dim)
-    numbers = rows.numpy(force=True)
-    best = (np.maximum if name == "cummax" else np.minimum).accumulate(numbers, axis)
-    is_best = (numbers == best) | ((numbers != numbers) & (best != best))
-    places = np.arange(numbers.shape[axis]).reshape(
-        [-1 if a == axis else 1 for a in range(rows.ndim)]
-    )
-    index = ng.asarray(np.maximum.accumulate(np.where(is_best, places, 0), axis))
-    values = ng.take_along_axis(rows, index, axis)
-    return (ng.reshape(values, ()), ng.reshape(index, ())) if bare else (values, index)
-
-
-def _norm(x: Any, p: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    x = typed(x, dtype)
-    if p == "nuc":
-        return (
-            ng.matrix_norm(x, ord="nuc", keepdims=keepdim)
-            if dim is None
-            else ng.norm(x, "nuc", axes(dim, x), keepdim)
-        )
-    if p is None or p == "fro":
-        p = 2
-    return ng.vector_norm(x, ord=p, axis=axes(dim, x), keepdims=keepdim)
-
-
-def _soft(function: Any, x: Any, dim: int) -> Any:
-    rows, axis, bare = along(function.__name__, floating(x), dim)
-    out = function(rows, axis=axis)
-    return ng.reshape(out, ()) if bare else out
-
-
-def _quantile(function: Any, x: Any, q: Any, dim: Any, keepdim: bool, how: str) -> Any:
-    if dim is None:
-        out = function(ng.reshape(x, (-1,)), q, 0, method=how)
-        return ng.reshape(out, (*out.shape, *[1] * x.ndim)) if keepdim else out
-    if x.ndim == 0:
-        x, keepdim = ng.reshape(x, (1,)), False
-    return function(x, q, dim, method=how, keepdims=keepdim)
-
-
-def _unique(x: Any, sort: bool, inverse: bool, counts: bool, dim: Any, consecutive: bool) -> Any:
-    if consecutive:
-        out = ng.unique_consecutive(x, inverse, counts, dim)
-    else:
-        out = ng.unique(x, return_inverse=inverse, return_counts=counts, axis=dim)
-    return out
+    return _ordered(x, axis, largest, slice(k))
 
 
 def _histc(x: Any, bins: int, low: float, high: float) -> Any:
     numbers = x.numpy(force=True)
-    if low == high == 0:
-        low, high = (numbers.min(), numbers.max()) if numbers.size else (0, 0)
+    if low == high == 0 and numbers.size:
+        low, high = numbers.min(), numbers.max()
     if low == high:
         low, high = low - 1, high + 1
     counts, _ = np.histogram(numbers, bins, (float(low), float(high)))
     return ng.asarray(counts.astype(numbers.dtype))
 
 
-def _cov(x: Any, correction: int, fweights: Any, aweights: Any) -> Any:
-    of = ng.cov(x, ddof=correction, fweights=fweights, aweights=aweights)
-    return of.astype(x.dtype) if x.dtype.kind in "fc" else of
-
-
-def _search(sequence: Any, values: Any, out_int32: bool, right: bool, side: Any) -> Any:
+def _search(sequence: Any, values: Any, short: bool, right: bool, side: Any) -> Any:
     side = "right" if right or side == "right" else "left"
     a, v = (np.asarray(getattr(x, "_array", x)) for x in (sequence, values))
     if a.ndim == 1:
-        found = np.searchsorted(a, v, side)
+        index = np.searchsorted(a, v, side)
     else:
-        found = np.empty(v.shape, np.int64)
+        index = np.empty(v.shape, np.int64)
         for place in np.ndindex(a.shape[:-1]):
-            found[place] = np.searchsorted(a[place], v[place], side)
-    return ng.asarray(np.asarray(found, np.int32 if out_int32 else np.int64))
+            index[place] = np.searchsorted(a[place], v[place], side)
+    return ng.asarray(np.asarray(index, np.int32 if short else np.int64))
 
 
 def _gradient(x: Any, spacing: Any, dim: Any, edge_order: int) -> Any:
@@ -264,153 +128,111 @@ def _gradient(x: Any, spacing: Any, dim: Any, edge_order: int) -> Any:
 
 
 def _histogram(x: Any, bins: Any, span: Any, weight: Any, density: bool) -> tuple[Any, Any]:
-    numbers, bins = x.numpy(force=True).ravel(), getattr(bins, "_array", bins)
+    """Counts and edges: those of one axis, or a tuple of edges for rows of several numbers."""
+    one = not isinstance(x, tuple)
+    numbers = (x if one else x[0]).numpy(force=True)
     weight = None if weight is None else weight.numpy(force=True).ravel()
-    if span is not None:
-        span = tuple(span)
-    counts, edges = np.histogram(numbers, bins, span, density, weight)
-    return ng.asarray(counts.astype(x.dtype)), ng.asarray(edges.astype(x.dtype))
-
-
-def _histogramdd(x: Any, bins: Any, span: Any, weight: Any, density: bool) -> tuple[Any, Any]:
-    numbers = x.numpy(force=True)
-    numbers = numbers.reshape(-1, numbers.shape[-1])
+    if one:
+        bins, span = getattr(bins, "_array", bins), None if span is None else tuple(span)
+        counts, edges = np.histogram(numbers.ravel(), bins, span, density, weight)
+        return ng.asarray(counts.astype(x.dtype)), ng.asarray(edges.astype(x.dtype))
     count = numbers.shape[-1]
-    if isinstance(bins, int):
-        bins = [bins] * count
-    bins = [getattr(each, "_array", each) for each in bins]
-    if span is not None:
-        span = [tuple(span[2 * k : 2 * k + 2]) for k in range(count)]
-    weight = None if weight is None else weight.numpy(force=True).ravel()
-    counts, edges = np.histogramdd(numbers, bins, span, density, weight)
-    made = tuple(ng.asarray(edge.astype(x.dtype)) for edge in edges)
-    return ng.asarray(counts.astype(x.dtype)), made
+    bins = [getattr(n, "_array", n) for n in ([bins] * count if isinstance(bins, int) else bins)]
+    spans: Any = None if span is None else np.reshape(span, (count, 2)).tolist()
+    counts, edges = np.histogramdd(numbers.reshape(-1, count), bins, spans, density, weight)
+    return ng.asarray(counts.astype(numbers.dtype)), tuple(
+        [ng.asarray(edge.astype(numbers.dtype)) for edge in edges]
+    )
 
 
-def _any(function: Any, x: Any, dim: Any, keepdim: bool) -> Any:
-    out = function(x != 0 if x.dtype.kind != "b" else x, axes(dim, x), keepdims=keepdim)
-    return typed(out, np.dtype(np.uint8)) if x.dtype == np.uint8 else out
+def _truth(x: Any, out: Any) -> Any:
+    return typed(out, x.dtype if x.dtype == np.uint8 else None)
 
 
-def _argument(function: Any, x: Any, dim: Any, keepdim: bool) -> Any:
-    if dim is None:
-        out = function(ng.reshape(x, (-1,)), 0)
-        return ng.reshape(out, (1,) * x.ndim) if keepdim else out
-    rows, axis, bare = along("argmax", x, dim)
-    return ng.reshape(function(rows), ()) if bare else function(rows, axis, keepdims=keepdim)
-
-
-def _running(function: Any, x: Any, dim: int, dtype: Any) -> Any:
-    rows, axis, bare = along(function.__name__, whole(x) if dtype is None else typed(x, dtype), dim)
-    out = function(rows, axis)
-    return ng.reshape(out, ()) if bare else out
-
-
-def _prod(x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    x = whole(x) if dtype is None else typed(x, dtype)
-    return ng.prod(x, axes(dim, x), keepdims=keepdim)
-
-
-def _trapezoid(function: Any, y: Any, x: Any, dx: Any, dim: int) -> Any:
-    return function(y, x, 1.0 if dx is None else dx, axis=dim)
-
-
-def _diff(x: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
-    parts = [part for part in (prepend, x, append) if part is not None]
-    return ng.diff(ng.cat(parts, axis=dim) if len(parts) > 1 else x, min(n, x.shape[dim]), axis=dim)
+def _diff(x: Any, n: int, axis: int, *parts: Any) -> Any:
+    before, after = parts
+    return ng.diff(x, min(n, x.shape[axis]), axis, before, after)
 
 
 TABLE = """
-[same 1]
-sum(input, dim=None, keepdim=False, *, dtype=None): sum == ng.sum(
-    whole(input) if dtype is None else typed(input, dtype), axes(dim, input), keepdims=keepdim)
-mean(input, dim=None, keepdim=False, *, dtype=None): mean == ng.mean(
-    float_only("mean", typed(input, dtype)), axes(dim, input), keepdims=keepdim)
-nansum(input, dim=None, keepdim=False, *, dtype=None): ng.nansum(
-    whole(typed(input, dtype)), axes(dim, input), keepdims=keepdim)
-nanmean(input, dim=None, keepdim=False, *, dtype=None): ng.nanmean(
-    float_only("nanmean", typed(input, dtype)), axes(dim, input), keepdims=keepdim)
-prod(input, dim=None, keepdim=False, *, dtype=None): _prod(input, dim, keepdim, dtype)
-amax(input, dim=(), keepdim=False): ng.max(input, axes(dim, input), keepdims=keepdim)
-amin(input, dim=(), keepdim=False): ng.min(input, axes(dim, input), keepdims=keepdim)
-all(input, dim=None, keepdim=False): _any(ng.all, input, dim, keepdim)
-any(input, dim=None, keepdim=False): _any(ng.any, input, dim, keepdim)
-argmax(input, dim=None, keepdim=False): _argument(ng.argmax, input, dim, keepdim)
-argmin(input, dim=None, keepdim=False): _argument(ng.argmin, input, dim, keepdim)
-count_nonzero(input, dim=None): ng.count_nonzero(input, axes(dim, input))
-var(input, dim=None, unbiased=None, keepdim=False, *, correction=None): _moment(
-    ng.var, input, dim, unbiased, correction, keepdim)
-std(input, dim=None, unbiased=None, keepdim=False, *, correction=None): _moment(
-    ng.std, input, dim, unbiased, correction, keepdim)
-norm(input, p="fro", dim=None, keepdim=False, dtype=None): _norm(input, p, dim, keepdim, dtype)
-median(input, dim=None, keepdim=False): median("median", input, dim, keepdim)
-nanmedian(input, dim=None, keepdim=False): median("nanmedian", input, dim, keepdim)
-quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"): _quantile(
-    ng.quantile, input, q, dim, keepdim, interpolation)
-nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear"): _quantile(
-    ng.nanquantile, input, q, dim, keepdim, interpolation)
-sort(input, dim=-1, descending=False, *, stable=False) -> values indices: _sort(
-    input, dim, descending)
-argsort(input, dim=-1, descending=False, *, stable=False): _sort(input, dim, descending)[1]
-msort(input): _sort(input, 0, False)[0]
-topk(input, k, dim=-1, largest=True, sorted=True) -> values indices: _topk(input, k, dim, largest)
-kthvalue(input, k, dim=-1, keepdim=False) -> values indices: _ranked(
-    input, k - 1, dim, keepdim, "kthvalue")
-mode(input, dim=-1, keepdim=False) -> values indices: _mode(input, dim, keepdim)
-cummax(input, dim) -> values indices: _cumulative("cummax", input, dim)
-cummin(input, dim) -> values indices: _cumulative("cummin", input, dim)
-logcumsumexp(input, dim): _running(ng.logcumsumexp, input, dim, None)
+[whole 1 dtype axes]
+sum(input, dim=None, keepdim=False, *, dtype=None): sum == ng.sum(input, dim, keepdims=keepdim)
+{nansum prod}(input, dim=None, keepdim=False, *, dtype=None): ng.@(input, dim, keepdims=keepdim)
+[inexact 1 dtype axes]
+mean(input, dim=None, keepdim=False, *, dtype=None): mean == ng.mean(input, dim, keepdims=keepdim)
+nanmean(input, dim=None, keepdim=False, *, dtype=None): ng.nanmean(input, dim, keepdims=keepdim)
+{var std}(input, dim=None, unbiased=None, keepdim=False, *, correction=None): _moment(
+    ng.@, input, dim, unbiased, correction, keepdim)
+[same 1 dtype axes]
+norm(input, p="fro", dim=None, keepdim=False, dtype=None): ng.norm(
+    input, "nuc", dim, keepdim) if p == "nuc" else ng.vector_norm(
+    input, ord=2 if p in (None, "fro") else p, axis=dim, keepdims=keepdim)
+[same 1 axes]
+{amax=max amin=min}(input, dim=None, keepdim=False): ng.@(input, dim, keepdims=keepdim)
+{all any}(input, dim=None, keepdim=False): _truth(input, ng.@(input != 0, dim, keepdims=keepdim))
+{quantile nanquantile}(input, q, dim=None, keepdim=False, *, interpolation="linear"): ng.@(
+    input, q, dim, method=interpolation, keepdims=keepdim)
+count_nonzero(input, dim=None): ng.count_nonzero(input, dim)
 aminmax(input, *, dim=None, keepdim=False) -> min max: (
-    ng.min(input, axes(dim, input), keepdims=keepdim),
-    ng.max(input, axes(dim, input), keepdims=keepdim))
-unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None): _unique(
-    input, sorted, return_inverse, return_counts, dim, False)
-unique_consecutive(input, return_inverse=False, return_counts=False, dim=None): _unique(
-    input, True, return_inverse, return_counts, dim, True)
+    ng.min(input, dim, keepdims=keepdim), ng.max(input, dim, keepdims=keepdim))
+[same 1 axis]
+{argmax argmin}(input, dim=None, keepdim=False): ng.@(input, dim, keepdims=keepdim)
+{max min}(input, dim=None, keepdim=False, *, other=None) -> values indices: @ == _extreme(
+    "@", input, dim, keepdim, other)
+{median nanmedian}(input, dim=None, keepdim=False) -> values indices: median(
+    "@", input, dim, keepdim)
+sort(input, dim=-1, descending=False, *, stable=False) -> values indices: _ordered(
+    input, dim, descending)
+argsort(input, dim=-1, descending=False, *, stable=False): _ordered(input, dim, descending)[1]
+msort(input): _ordered(input, 0)[0]
+topk(input, k, dim=-1, largest=True, sorted=True) -> values indices: _topk(input, k, dim, largest)
+kthvalue(input, k, dim=-1, keepdim=False) -> values indices: _at(
+    input, _ordered(input, dim, False, slice(k - 1, k))[1], dim, keepdim)
+mode(input, dim=-1, keepdim=False) -> values indices: _mode(input, dim, keepdim)
+{cummax cummin}(input, dim) -> values indices: ng.@(input, dim, True)
+logcumsumexp(input, dim): ng.logcumsumexp(input, dim)
+diff(input, n=1, dim=-1, prepend=None, append=None): _diff(input, n, dim, prepend, append)
+[whole 1 dtype axis inplace]
+{cumsum cumprod}(input, dim, *, dtype=None): ng.@(input, dim)
+[float 1 dtype axis]
+{softmax log_softmax}(input, dim, dtype=None): OPS["@"](input, axis=dim)
+[same 1]
+unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None): ng.unique(
+    input, return_inverse=return_inverse, return_counts=return_counts, axis=dim)
+unique_consecutive(input, return_inverse=False, return_counts=False, dim=None): (
+    ng.unique_consecutive(input, return_inverse, return_counts, dim))
 bincount(input, weights=None, minlength=0): ng.bincount(input, weights, minlength)
 histc(input, bins=100, min=0, max=0): _histc(input, bins, min, max)
-diff(input, n=1, dim=-1, prepend=None, append=None): _diff(input, n, dim, prepend, append)
+histogram(input, bins, *, range=None, weight=None, density=False) -> hist bin_edges: _histogram(
+    input, bins, range, weight, density)
+histogramdd(input, bins, *, range=None, weight=None, density=False) -> hist bin_edges: _histogram(
+    (input,), bins, range, weight, density)
+gradient(input, *, spacing=None, dim=None, edge_order=1): _gradient(input, spacing, dim, edge_order)
+_softmax_backward_data(grad_output, output, dim, input_dtype): output * (grad_output - ng.sum(
+    grad_output * output, dim, keepdims=True))
+native_dropout_backward(grad_output, mask, scale): grad_output * mask * scale
 [same 1 inplace]
-cumsum(input, dim, *, dtype=None): _running(ng.cumsum, input, dim, dtype)
-cumprod(input, dim, *, dtype=None): _running(ng.cumprod, input, dim, dtype)
 renorm(input, p, dim, maxnorm): ng.renorm(input, p, dim, maxnorm)
-[number 2]
-max(input, dim=None, keepdim=False, *, other=None): max == _extreme(
-    "max", input, dim, keepdim, other)
-min(input, dim=None, keepdim=False, *, other=None): min == _extreme(
-    "min", input, dim, keepdim, other)
-dist(input, other, p=2): ng.vector_norm(floating(input - other), ord=p)
+[float 2]
+dist(input, other, p=2): ng.vector_norm(input - other, ord=p)
 [float 1]
-cov(input, *, correction=1, fweights=None, aweights=None): _cov(
-    input, correction, fweights, aweights)
+cov(input, *, correction=1, fweights=None, aweights=None): ng.cov(
+    input, ddof=correction, fweights=fweights, aweights=aweights).astype(input.dtype)
 corrcoef(input): ng.corrcoef(input).astype(input.dtype)
-logsumexp(input, dim, keepdim=False): ng.logsumexp(input, axes(dim, input), keepdims=keepdim)
+[float 1 axes]
+logsumexp(input, dim, keepdim=False): ng.logsumexp(input, dim, keepdims=keepdim)
+[inexact 1 function axes]
+{std_mean=std var_mean=var}(input, dim=None, unbiased=None, keepdim=False, *, correction=None): (
+    _moment(ng.@, input, dim, unbiased, correction, keepdim),
+    ng.mean(input, None if isinstance(dim, bool) else dim, keepdims=keepdim))
 [same 1 function]
-std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None): (
-    _moment(ng.std, input, dim, unbiased, correction, keepdim),
-    ng.mean(input, None if isinstance(dim, bool) else axes(dim, input), keepdims=keepdim))
-var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None): (
-    _moment(ng.var, input, dim, unbiased, correction, keepdim),
-    ng.mean(input, None if isinstance(dim, bool) else axes(dim, input), keepdims=keepdim))
 searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None): (
     _search(sorted_sequence if sorter is None else ng.take_along_axis(sorted_sequence, sorter, -1),
     input, out_int32, right, side))
 bucketize(input, boundaries, *, out_int32=False, right=False): _search(
     boundaries, input, out_int32, right, None)
-trapezoid(y, x=None, *, dx=None, dim=-1): _trapezoid(ng.trapezoid, y, x, dx, dim)
-cumulative_trapezoid(y, x=None, *, dx=None, dim=-1): _trapezoid(
-    ng.cumulative_trapezoid, y, x, dx, dim)
-[same 1]
-softmax(input, dim, dtype=None): _soft(ng.softmax, typed(input, dtype), dim)
-log_softmax(input, dim, dtype=None): _soft(OPS["log_softmax"], typed(input, dtype), dim)
-gradient(input, *, spacing=None, dim=None, edge_order=1): _gradient(input, spacing, dim, edge_order)
-histogram(input, bins, *, range=None, weight=None, density=False) -> hist bin_edges: _histogram(
-    input, bins, range, weight, density)
-histogramdd(input, bins, *, range=None, weight=None, density=False) -> hist bin_edges: _histogramdd(
-    input, bins, range, weight, density)
-_softmax_backward_data(grad_output, output, dim, input_dtype): output * (grad_output - ng.sum(
-    grad_output * output, dim, keepdims=True))
-native_dropout_backward(grad_output, mask, scale): grad_output * mask * scale
+[number 2 function]
+{trapezoid cumulative_trapezoid}(y, x=None, *, dx=1.0, dim=-1): ng.@(y, x, dx, axis=dim)
 aliases trapz=trapezoid
 """
 table("", globals(), TABLE)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from itertools import combinations, combinations_with_replacement
+from math import prod
 from typing import Any
 
 import numpy as np
 
 import numgrad as ng
 from numgrad.autograd.batching.batch import Batched
-from numgrad.autograd.variable import Tensor as Base
+from numgrad.autograd.history import follows_root
+from numgrad.autograd.variable import Tensor as Base, root
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.errors import NumgradIndexError, NumgradRuntimeError
+from numgrad.errors import NumgradRuntimeError
 from numgrad.operations.region import Region
-from numgrad.torch.calls import table
-from numgrad.torch.table_reductions import along, one_axis
+from numgrad.torch.calls import axis_of, check_equal, table
+from numgrad.torch.table_products import alike  # noqa: F401 (in the table)
 
 
 def _expand(x: Any, shape: Any) -> Any:
@@ -26,9 +28,12 @@ def _expand(x: Any, shape: Any) -> Any:
             f"expand: the number of sizes provided ({len(shape)}) must be greater or equal to the "
             f"number of dimensions in the tensor ({x.ndim})"
         )
-    return ng.broadcast_to(
+    result = ng.broadcast_to(
         x, tuple(x.shape[k - new] if n == -1 and k >= new else n for k, n in enumerate(shape))
     )
+    if type(result._array) is np.ndarray:  # NumPy's are read-only
+        result._array.flags.writeable = x._array.flags.writeable
+    return result
 
 
 def _repeat(x: Any, reps: Any) -> Any:
@@ -43,44 +48,27 @@ def _repeat(x: Any, reps: Any) -> Any:
 def _repeat_interleave(x: Any, repeats: Any, dim: Any) -> Any:
     if repeats is None:
         return ng.repeat(ng.arange(x.shape[0]), x)
-    if dim is None:
-        x, dim = ng.reshape(x, (-1,)), 0
     return ng.repeat(x, getattr(repeats, "_array", repeats), dim)
 
 
 def _flatten(x: Any, start: int, end: int) -> Any:
     if x.ndim == 0:
         return ng.reshape(x, (1,))
-    start, end = one_axis("flatten", x, start), one_axis("flatten", x, end)
+    start, end = axis_of("flatten", x, start), axis_of("flatten", x, end)
     if start > end:
         raise NumgradRuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
-    return ng.reshape(
-        x, (*x.shape[:start], int(np.prod(x.shape[start : end + 1])), *x.shape[end + 1 :])
-    )
+    return ng.reshape(x, (*x.shape[:start], prod(x.shape[start : end + 1]), *x.shape[end + 1 :]))
 
 
-def _unflatten(x: Any, dim: int, sizes: Any) -> Any:
-    dim = one_axis("unflatten", x, dim)
-    sizes = tuple(sizes)
-    if -1 in sizes:
-        known = int(np.prod([n for n in sizes if n != -1]))
-        sizes = tuple(x.shape[dim] // known if n == -1 else n for n in sizes)
-    return ng.reshape(x, (*x.shape[:dim], *sizes, *x.shape[dim + 1 :]))
+def _unflatten(x: Any, axis: int, sizes: Any) -> Any:
+    rest = x.shape[axis] // -prod(sizes) if -1 in sizes else -1
+    sizes = [rest if n == -1 else n for n in sizes]
+    return ng.reshape(x, (*x.shape[:axis], *sizes, *x.shape[axis + 1 :]))
 
 
 def _squeeze(x: Any, dim: Any) -> Any:
-    if dim is None:
-        return ng.squeeze(x)
-    dims = dim if isinstance(dim, tuple | list) else (dim,)
-    if x.ndim == 0:
-        return ng.squeeze(x)
-    found = {one_axis("squeeze", x, d) for d in dims}
-    return ng.squeeze(x, tuple(d for d in found if x.shape[d] == 1))
-
-
-def _transpose(x: Any, a: int, b: int) -> Any:
-    a, b = one_axis("transpose", x, a), one_axis("transpose", x, b)
-    return ng.swapaxes(x, a, b) if x.ndim else ng.reshape(x, ())
+    dims = range(x.ndim) if dim is None else dim if isinstance(dim, tuple) else (dim,)
+    return ng.squeeze(x, tuple([d for d in dims if x.shape[d] == 1]))
 
 
 def _t(x: Any) -> Any:
@@ -88,11 +76,10 @@ def _t(x: Any) -> Any:
         raise NumgradRuntimeError(
             f"t() expects a tensor with <= 2 dimensions, but self is {x.ndim}D; use x.mT"
         )
-    return ng.swapaxes(x, 0, 1) if x.ndim == 2 else ng.reshape(x, x.shape)
+    return ng.permute(x, tuple(range(x.ndim))[::-1])
 
 
 def _split(x: Any, size: Any, dim: int) -> tuple:
-    dim = one_axis("split", x, dim)
     length = x.shape[dim]
     if isinstance(size, int):
         if size <= 0 < length:
@@ -124,8 +111,7 @@ def _tensor_split(x: Any, parts: Any, dim: int) -> tuple:
 
 
 def _narrow(x: Any, dim: int, start: Any, length: int) -> Any:
-    dim, start = one_axis("narrow", x, dim), int(start)
-    start += x.shape[dim] if start < 0 else 0
+    start = int(start) + (x.shape[dim] if start < 0 else 0)
     if length < 0 or start + length > x.shape[dim]:
         raise NumgradRuntimeError(
             f"narrow: start ({start}) + length ({length}) exceeds dimension size ({x.shape[dim]})."
@@ -134,66 +120,46 @@ def _narrow(x: Any, dim: int, start: Any, length: int) -> Any:
 
 
 def _select(x: Any, dim: int, index: int) -> Any:
-    if x.ndim == 0:
-        raise NumgradIndexError("select() cannot be applied to a 0-dim tensor.")
-    dim = one_axis("select", x, dim)
-    if not -x.shape[dim] <= index < x.shape[dim]:
-        raise NumgradIndexError(
-            f"select(): index {index} out of range for tensor of size {list(x.shape)} at dimension "
-            f"{dim}"
-        )
+    dim = axis_of("select", x, dim)
     return x[(*[slice(None)] * dim, index)]
 
 
-def _index(x: Any, dim: int, index: Any, source: Any = None) -> tuple[Any, int, Any]:
-    """A Tensor with axes, an axis, and indices with as many."""
-    rows, axis, _ = along("index", x, dim)
-    return rows, axis, index if index.ndim else ng.reshape(index, (1,))
+def _row(x: Any) -> Any:
+    """A Tensor that has axes."""
+    return x if x.ndim else ng.reshape(x, (1,))
 
 
 def _gather(x: Any, dim: int, index: Any) -> Any:
-    shape = index.shape
-    rows, axis, _ = along("gather", x, dim)
-    index = ng.reshape(index, (1,)) if index.ndim == 0 else index
+    rows, places = _row(x), _row(index)
+    axis = axis_of("gather", x, dim)
     if not index.size:
-        return ng.zeros(shape, x.dtype) + 0 * ng.sum(x[..., :0])
-    rows = rows[tuple(slice(None) if a == axis else slice(n) for a, n in enumerate(index.shape))]
-    out = ng.take_along_axis(rows, index, axis)
-    return out if out.shape == shape else ng.reshape(out, shape)
+        return ng.zeros(index.shape, x.dtype) + 0 * ng.sum(x[..., :0])
+    rows = rows[tuple(slice(None) if a == axis else slice(n) for a, n in enumerate(places.shape))]
+    return ng.reshape(ng.take_along_axis(rows, places, axis), index.shape)
 
 
-def _scatter(x: Any, dim: int, index: Any, src: Any, reduce: Any, whole: bool = True) -> Any:
-    rows, axis, bare = along("scatter", x, dim)
-    index = ng.reshape(index, (1,)) if index.ndim == 0 else index
-    if not isinstance(src, Base):
-        src = ng.full(index.shape, src, rows.dtype)
-    src = ng.reshape(src, (1,)) if src.ndim == 0 else src
+def _scatter(x: Any, axis: int, index: Any, src: Any, reduce: Any, whole: bool = True) -> Any:
+    index = _row(index)
+    src = _row(src) if isinstance(src, Base) else ng.full(index.shape, src, x.dtype)
     src = src[tuple(slice(n) for n in index.shape)]
     if reduce is None:
-        out = OPS["scatter"](rows, index, src, axis=axis)
-    elif reduce in ("add", "sum") and whole:
-        out = OPS["scatter_add"](rows, index, src, axis=axis)
-    else:
-        how = {"multiply": "prod", "add": "sum"}.get(reduce, reduce)
-        out = ng.scatter_reduce(rows, index, src, axis=axis, reduce=how, include_self=whole)
-    return ng.reshape(out, x.shape) if bare else out
+        return OPS["scatter"](x, index, src, axis=axis)
+    if reduce in ("add", "sum") and whole:
+        return OPS["scatter_add"](x, index, src, axis=axis)
+    how = {"multiply": "prod", "add": "sum"}.get(reduce, reduce)
+    return ng.scatter_reduce(x, index, src, axis=axis, reduce=how, include_self=whole)
 
 
-def _index_write(name: str, x: Any, dim: int, index: Any, value: Any, *more: Any) -> Any:
-    rows, axis, index = _index(x, dim, index)
-    if name != "index_fill" and value.ndim == 0 < rows.ndim:
-        value = ng.reshape(value, (1,) * rows.ndim)
-    out = OPS[name](rows, index, value, axis, *more)
-    return ng.reshape(out, x.shape) if x.ndim == 0 else out
+def _index_write(name: str, x: Any, axis: int, index: Any, value: Any, *more: Any) -> Any:
+    if name != "index_fill" and value.ndim == 0:
+        value = ng.reshape(value, (1,) * x.ndim)
+    return OPS[name](x, _row(index), value, axis, *more)
 
 
-def _index_reduce(x: Any, dim: int, index: Any, source: Any, reduce: str, whole: bool) -> Any:
-    rows, axis, index = _index(x, dim, index)
-    source = source if source.ndim else ng.reshape(source, (1,))
-    shape = [-1 if a == axis else 1 for a in range(rows.ndim)]
+def _index_reduce(x: Any, axis: int, index: Any, source: Any, reduce: str, whole: bool) -> Any:
+    source, shape = _row(source), [-1 if a == axis else 1 for a in range(x.ndim)]
     full = ng.broadcast_to(ng.reshape(index, shape), source.shape)
-    out = ng.scatter_reduce(rows, full, source, axis=axis, reduce=reduce, include_self=whole)
-    return ng.reshape(out, x.shape)
+    return ng.scatter_reduce(x, full, source, axis=axis, reduce=reduce, include_self=whole)
 
 
 def _index_put(x: Any, indices: Any, values: Any, accumulate: bool) -> Any:
@@ -224,7 +190,7 @@ def _as_strided(x: Any, size: Any, stride: Any, offset: Any) -> Any:
     if not _is_plain(x):
         places, begin = positions(x, size, stride, offset)
         return ng.take(ng.reshape(x, (-1,)), places - begin)
-    owner = x if x._base is None else x._base
+    owner = root(x)
     whole, item = Region(owner._array, x._array), x.itemsize
     begin = whole.offset if offset is None else whole.origin + int(offset) * item
     steps = [int(step) * item for step in stride]
@@ -240,11 +206,17 @@ def _as_strided(x: Any, size: Any, stride: Any, offset: Any) -> Any:
 
 def _seen(x: Any, shape: Any, dtype: Any, strides: Any, offset: int = 0) -> Any:
     """The memory of a Tensor, read in another way from ``offset`` bytes after where it begins."""
-    owner = x if x._base is None else x._base
+    owner = root(x) if follows_root(x) else x
     where = Region(owner._array, x._array)
     where.part, where.strides, where.offset = Meta(shape, dtype), strides, where.offset + offset
-    out = OPS["region"](owner, where=where)
-    if not np.may_share_memory(out._array, owner._array):
+    try:
+        out = OPS["region"](owner, where=where)
+    except (TypeError, ValueError) as error:
+        raise NumgradRuntimeError(
+            "as_strided: takes elements outside of a view that a Function returned or that was "
+            "made under no_grad(), whose history is not its base's; take a view of the base"
+        ) from error
+    if out.size and not np.may_share_memory(out._array, owner._array):
         out._array.flags.writeable = False  # the owner is not contiguous: writes are refused
     return out
 
@@ -287,7 +259,7 @@ def _view_as_real(x: Any) -> Any:
 def positions(x: Any, size: Any, stride: Any, offset: Any) -> tuple[np.ndarray, int]:
     """Numbers of elements in memory, from its beginning, and where ``x`` begins."""
     item = x.itemsize
-    owner = x if x._base is None else x._base
+    owner = root(x)
     begin = (address(x) - address(owner)) // item
     start = begin if offset is None else int(offset)
     places = np.full(tuple(size), start, np.int64)
@@ -319,10 +291,10 @@ def _combinations(x: Any, r: int, replaced: bool) -> Any:
 
 
 def _unfold(x: Any, dim: int, size: int, step: int) -> Any:
-    rows, axis, bare = along("unfold", x, dim)
-    if not _is_plain(x) or bare or not 0 <= size <= rows.shape[axis] or step < 1:
-        out = ng.unfold(rows, axis, size, step)
-        return out[0] if bare else out
+    axis = axis_of("unfold", x, dim)
+    if not _is_plain(x) or not x.ndim or not 0 <= size <= x.shape[axis] or step < 1:
+        out = ng.unfold(_row(x), axis, size, step)
+        return out if x.ndim else out[0]
     shape, strides = list(x.shape), list(x._array.strides)
     strides.append(strides[axis])
     strides[axis] *= step
@@ -331,21 +303,15 @@ def _unfold(x: Any, dim: int, size: int, step: int) -> Any:
 
 
 def _meshgrid(tensors: Any, indexing: Any) -> tuple:
-    if len(tensors) == 1 and isinstance(tensors[0], tuple | list):
-        tensors = tensors[0]
-    return tuple(ng.meshgrid(*[ng.reshape(t, (-1,)) for t in tensors], indexing=indexing or "ij"))
+    vectors = [ng.reshape(t, (-1,)) for t in _listed(tensors)]
+    check_equal("meshgrid", [x.dtype for x in tensors])
+    return tuple(ng.meshgrid(*vectors, indexing=indexing or "ij"))
 
 
 def _sum_to(x: Any, shape: tuple) -> Any:
     new = x.ndim - len(shape)
     inner = tuple(new + k for k, n in enumerate(shape) if n == 1 != x.shape[new + k])
     return ng.reshape(ng.sum(x, (*range(new), *inner)), shape)
-
-
-def _cartesian(tensors: Any) -> Any:
-    if len(tensors) == 1:
-        return tensors[0]
-    return ng.stack([ng.reshape(t, (-1,)) for t in _meshgrid(tensors, "ij")], axis=-1)
 
 
 def _listed(tensors: Any) -> Any:
@@ -377,23 +343,17 @@ def _pairs(x: Any) -> Any:
     return _seen(x, x.shape[:-1], np.result_type(x.dtype, np.complex64), tuple(strides))
 
 
-def _nonzero(x: Any, as_tuple: bool) -> Any:
-    if as_tuple:
-        return tuple(ng.nonzero(ng.reshape(x, (1,)) if x.ndim == 0 else x))
-    return ng.argwhere(x)
-
-
 def _roll(x: Any, shifts: Any, dims: Any) -> Any:
-    if dims is None or dims == ():
+    if not dims and dims != 0:
         return ng.roll(x, shifts if isinstance(shifts, int) else shifts[0])
     return ng.roll(x, shifts, dims)
 
 
 def _view(x: Any, shape: Any, dtype: Any) -> Any:
-    if isinstance(shape, np.dtype) or dtype is not None:
-        return ng.asarray(x._array.view(shape if dtype is None else dtype))
-    if isinstance(shape, tuple) and len(shape) == 1 and isinstance(shape[0], np.dtype):
-        return ng.asarray(x._array.view(shape[0]))
+    one = shape[0] if isinstance(shape, tuple) and len(shape) == 1 else shape
+    dtype = one if isinstance(one, np.dtype) else dtype
+    if dtype is not None:
+        return ng.asarray(x._array.view(dtype))
     out = ng.reshape(x, tuple(shape))
     if not contiguous(x) and x.size and address(out) != address(x):
         raise NumgradRuntimeError(
@@ -418,50 +378,51 @@ broadcast_to(input, size): _expand(input, size)
 repeat_interleave(input, repeats=None, dim=None, *, output_size=None): _repeat_interleave(
     input, repeats, dim)
 flatten(input, start_dim=0, end_dim=-1): _flatten(input, start_dim, end_dim)
-unflatten(input, dim, sizes): _unflatten(input, dim, sizes)
 ravel(input): ng.reshape(input, (-1,))
 adjoint(input): _adjoint(input)
 movedim(input, source, destination): ng.moveaxis(input, source, destination)
-split(input, split_size_or_sections, dim=0): _split(input, split_size_or_sections, dim)
-split_with_sizes(input, split_sizes, dim=0): _split(input, split_sizes, dim)
-chunk(input, chunks, dim=0): _chunk(input, chunks, dim)
-tensor_split(input, indices_or_sections, dim=0): _tensor_split(input, indices_or_sections, dim)
 hsplit(input, indices_or_sections): _tensor_split(
     input, indices_or_sections, 1 if input.ndim > 1 else 0)
-vsplit(input, indices_or_sections): _tensor_split(input, indices_or_sections, 0)
-dsplit(input, indices_or_sections): _tensor_split(input, indices_or_sections, 2)
+{vsplit=0 dsplit=2}(input, indices_or_sections): _tensor_split(input, indices_or_sections, @)
 unbind(input, dim=0): tuple(ng.unbind(input, dim))
-narrow(input, dim, start, length): _narrow(input, dim, start, length)
 select(input, dim, index): _select(input, dim, index)
 diagonal(input, offset=0, dim1=0, dim2=1): ng.diagonal(input, offset, dim1, dim2)
 diag(input, diagonal=0): ng.copy(ng.diag(input, diagonal))
 diag_embed(input, offset=0, dim1=-2, dim2=-1): ng.diag_embed(input, offset, dim1, dim2)
 diagflat(input, offset=0): ng.diagflat(input, offset)
-fliplr(input): ng.copy(ng.flip(input, 1))
-flipud(input): ng.copy(ng.flip(input, 0))
+{fliplr flipud}(input): ng.copy(ng.@(input))
 rot90(input, k=1, dims=(0, 1)): ng.copy(ng.rot90(input, k, tuple(dims)))
 roll(input, shifts, dims=None): _roll(input, shifts, dims)
 gather(input, dim, index, *, sparse_grad=False): _gather(input, dim, index)
-index_select(input, dim, index): ng.take(input, ng.reshape(index, (-1,)), dim) if input.ndim else (
-    ng.reshape(input, ()))
 masked_select(input, mask): _masked_select(input, mask)
-take(input, index): ng.take(ng.reshape(input, (-1,)), index)
+take(input, index): ng.take(input, index)
 take_along_dim(input, indices, dim=None): _take_along(input, indices, dim)
-nonzero(input, *, as_tuple=False): _nonzero(input, as_tuple)
+nonzero(input, *, as_tuple=False): (
+    tuple(ng.nonzero(_row(input))) if as_tuple else ng.argwhere(input))
 argwhere(input): ng.argwhere(input)
-as_strided(input, size, stride, storage_offset=None): _as_strided(
-    input, size, stride, storage_offset)
+clone(input, *, memory_format=None): input.clone()
+conj(input): conjugated(input)
+[same 2 refuses=bc]
+isin(input, test_elements, *, assume_unique=False, invert=False): ng.isin(
+    input, test_elements, assume_unique, invert)
+[first 2]
+as_strided_scatter(input, src, size, stride, storage_offset=None): _strided_scatter(
+    input, src, size, stride, storage_offset)
 select_scatter(input, src, dim, index): ng.select_scatter(input, src, axis=dim, index=index)
 slice_scatter(input, src, dim=0, start=None, end=None, step=1): ng.slice_scatter(
     input, src, axis=dim, start=start, end=end, step=step)
 diagonal_scatter(input, src, offset=0, dim1=0, dim2=1): ng.diagonal_scatter(
     input, src, offset=offset, axis1=dim1, axis2=dim2)
-index_reduce(input, dim, index, source, reduce, *, include_self=True): _index_reduce(
-    input, dim, index, source, reduce, include_self)
-clone(input, *, memory_format=None): input.clone()
-isin(input, test_elements, *, assume_unique=False, invert=False): ng.isin(
-    input, test_elements, assume_unique, invert)
-conj(input): conjugated(input)
+[same 1 axis]
+unflatten(input, dim, sizes): _unflatten(input, dim, tuple(sizes))
+{split=split_size_or_sections split_with_sizes=split_sizes}(input, @, dim=0): _split(input, @, dim)
+chunk(input, chunks, dim=0): _chunk(input, chunks, dim)
+tensor_split(input, indices_or_sections, dim=0): _tensor_split(input, indices_or_sections, dim)
+{unsafe_split=split_size unsafe_split_with_sizes=split_sizes}(input, @, dim=0): tuple(
+    map(ng.copy, _split(input, @, dim)))
+unsafe_chunk(input, chunks, dim=0): tuple(map(ng.copy, _chunk(input, chunks, dim)))
+narrow(input, dim, start, length): _narrow(input, dim, start, length)
+index_select(input, dim, index): ng.take(input, _row(index), dim)
 [same 1 method]
 unfold(input, dimension, size, step): _unfold(input, dimension, size, step)
 expand_as(input, other): _expand(input, other.shape)
@@ -469,13 +430,22 @@ view_as(input, other): _view(input, other.shape, None)
 reshape_as(input, other): ng.reshape(input, other.shape)
 sum_to_size(input, *size): _sum_to(input, tuple(_listed(size)))
 [same 1 inplace restrides]
-squeeze(input, dim=None): _squeeze(input, dim)
 unsqueeze(input, dim): ng.expand_dims(input, dim)
-transpose(input, dim0, dim1): _transpose(input, dim0, dim1)
 t(input): _t(input)
+as_strided(input, size, stride, storage_offset=None): _as_strided(
+    input, size, stride, storage_offset)
+[same 1 inplace restrides axis]
+squeeze(input, dim=None): _squeeze(input, dim)
+transpose(input, dim0, dim1): ng.swapaxes(input, dim0, dim1)
 [same 1 inplace]
-tril(input, diagonal=0): ng.tril(input, diagonal)
-triu(input, diagonal=0): ng.triu(input, diagonal)
+{tril triu}(input, diagonal=0): ng.@(input, diagonal)
+[first 0,2 inplace]
+masked_fill(input, mask, value): _masked_write("masked_fill", input, mask, value)
+[equal 0,2 inplace]
+masked_scatter(input, mask, source): _masked_write("masked_scatter", input, mask, source)
+index_put(input, indices, values, accumulate=False): _index_put(input, indices, values, accumulate)
+put(input, index, source, accumulate=False): OPS["put"](input, index, source, accumulate)
+[equal 0,3 inplace axis]
 scatter(input, dim, index, src=None, *, value=None, reduce=None): _scatter(
     input, dim, index, value if src is None else src, reduce)
 scatter_add(input, dim, index, src): _scatter(input, dim, index, src, "add")
@@ -484,59 +454,37 @@ scatter_reduce(input, dim, index, src, reduce, *, include_self=True): _scatter(
 index_add(input, dim, index, source, *, alpha=1): _index_write(
     "index_add", input, dim, index, source, alpha)
 index_copy(input, dim, index, source): _index_write("index_copy", input, dim, index, source)
+index_reduce(input, dim, index, source, reduce, *, include_self=True): _index_reduce(
+    input, dim, index, source, reduce, include_self)
+[first 0,3 inplace axis]
 index_fill(input, dim, index, value): _index_write("index_fill", input, dim, index, value)
-index_put(input, indices, values, accumulate=False): _index_put(input, indices, values, accumulate)
-masked_fill(input, mask, value): _masked_write("masked_fill", input, mask, value)
-masked_scatter(input, mask, source): _masked_write("masked_scatter", input, mask, source)
-put(input, index, source, accumulate=False): OPS["put"](input, index, source, accumulate)
 [number 1 function]
 cat(tensors, dim=0): _cat(tensors, dim)
 stack(tensors, dim=0): ng.stack(list(tensors), axis=dim)
-hstack(tensors): ng.hstack(list(tensors))
-vstack(tensors): ng.vstack(list(tensors))
-dstack(tensors): ng.dstack(list(tensors))
-column_stack(tensors): ng.column_stack(list(tensors))
+{hstack vstack dstack column_stack}(tensors): ng.@(list(tensors))
 [same 0 function]
-block_diag(*tensors): ng.linalg.block_diag(*tensors)
-atleast_1d(*tensors): _atleast(ng.atleast_1d, tensors)
-atleast_2d(*tensors): _atleast(ng.atleast_2d, tensors)
-atleast_3d(*tensors): _atleast(ng.atleast_3d, tensors)
+block_diag(*tensors): ng.linalg.block_diag(*alike(tensors))
+{atleast_1d atleast_2d atleast_3d}(*tensors): _atleast(ng.@, tensors)
 broadcast_tensors(*tensors): tuple(ng.broadcast_arrays(*_listed(tensors)))
 meshgrid(*tensors, indexing=None): _meshgrid(tensors, indexing)
-cartesian_prod(*tensors): _cartesian(tensors)
+cartesian_prod(*tensors): tensors[0] if len(tensors) == 1 else ng.stack(
+    [ng.reshape(t, (-1,)) for t in _meshgrid(tensors, "ij")], axis=-1)
 combinations(input, r=2, with_replacement=False): _combinations(input, r, with_replacement)
 view_as_real(input): _view_as_real(input)
 view_as_complex(input): _pairs(input)
-real(input): ng.real(input) if input.dtype.kind == "c" else input
-imag(input): ng.imag(input)
 [same 1 function]
-expand_copy(input, size, *, implicit=False): _expand(input, size)
-diagonal_copy(input, offset=0, dim1=0, dim2=1): ng.copy(ng.diagonal(input, offset, dim1, dim2))
-as_strided_copy(input, size, stride, storage_offset=None): ng.copy(_as_strided(
-    input, size, stride, storage_offset))
-view_copy(input, size=None, *, dtype=None): ng.copy(_view(input, size, dtype))
-permute_copy(input, dims): ng.copy(ng.permute(input, tuple(dims)))
-transpose_copy(input, dim0, dim1): ng.copy(_transpose(input, dim0, dim1))
-t_copy(input): ng.copy(_t(input))
-unfold_copy(input, dimension, size, step): ng.copy(_unfold(input, dimension, size, step))
-squeeze_copy(input, dim=None): ng.copy(_squeeze(input, dim))
-unsqueeze_copy(input, dim): ng.copy(ng.expand_dims(input, dim))
-alias_copy(input): ng.copy(input)
-unbind_copy(input, dim=0): tuple([ng.copy(x) for x in ng.unbind(input, dim)])
-split_with_sizes_copy(input, split_sizes, dim=0): tuple(
-    [ng.copy(x) for x in _split(input, split_sizes, dim)])
 unravel_index(indices, shape): tuple(ng.asarray(x) for x in np.unravel_index(
     indices._array, tuple(shape) if isinstance(shape, tuple | list) else (shape,)))
 fill(input, value): OPS["masked_fill"](input, np.ones(input.shape, bool), value)
 constant_pad_nd(input, pad, value=0): ng.nn.functional.pad(input, pad, "constant", value)
 [same 1]
-narrow_copy(input, dim, start, length): ng.copy(_narrow(input, dim, start, length))
 nonzero_static(input, *, size, fill_value=-1): _nonzero_static(input, size, fill_value)
-as_strided_scatter(input, src, size, stride, storage_offset=None): _strided_scatter(
-    input, src, size, stride, storage_offset)
+alias(input): input
+copies alias diagonal as_strided permute transpose t squeeze unsqueeze unbind split_with_sizes
+ narrow expand view unfold
 [same 0]
 aliases concat=cat concatenate=cat row_stack=vstack moveaxis=movedim swapaxes=transpose
- swapdims=transpose unsafe_split=split unsafe_chunk=chunk unsafe_split_with_sizes=split_with_sizes
+ swapdims=transpose
 """
 
 table("", globals(), TABLE)

@@ -26,12 +26,17 @@ which nobody else gives out, are not.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import is_
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
+from numgrad.autograd.batching.selected import levels
 from numgrad.autograd.variable import Parameter as BaseParameter, Tensor as Base
+from numgrad.core.interpreter import state
+from numgrad.core.tree import container_of, join, split
+from numgrad.errors import NumgradRuntimeError
 from numgrad.torch.dtypes import dtype, get_default_dtype
 
 _new = object.__new__
@@ -110,9 +115,7 @@ def wrap(value: Any) -> Any:
         return kind(map(wrap, value))
     if kind is dict:
         return {key: wrap(each) for key, each in value.items()}
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return kind(*map(wrap, value))
-    return value
+    return value if kind in _PLAIN else _through(wrap, value)
 
 
 def unwrap(value: Any) -> Any:
@@ -126,10 +129,31 @@ def unwrap(value: Any) -> Any:
         return {key: unwrap(each) for key, each in value.items()}
     if kind is dtype:
         return value.numpy
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return kind(*map(unwrap, value))
+    if kind in _PLAIN:
+        return value
     own = getattr(kind, "_unwrap", None)  # of nodes
-    return value if own is None else own(value)
+    return _through(unwrap, value) if own is None else own(value)
+
+
+_PLAIN = frozenset((int, float, bool, complex, str, type(None)))
+
+
+def _through(function: Callable[[Any], Any], value: Any) -> Any:
+    """A function of the parts of any other container; what it changes nothing in stays itself."""
+    if container_of(type(value)) is None:
+        return value
+    kind, keys, parts = split(value)
+    others = list(map(function, parts))
+    return value if all(map(is_, parts, others)) else join(kind, keys, others)
+
+
+def refuse_transformed(what: str) -> None:
+    """Raise in a function that ``torch.func`` transforms, whose graph is the transform's."""
+    if state.transforms or levels():
+        raise NumgradRuntimeError(
+            f"{what} is not for use inside of a function that torch.func transforms; leave what "
+            "is differentiated to transforms, which can be nested"
+        )
 
 
 def user_function(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -97,7 +97,8 @@ def vmap(
             )
         outputs: list[Any] = []
         structure = flatten(results, outputs)
-        axes = list(_axes_of("out_axes", out_axes, structure, "the result"))
+        axes = out_axes[0] if structure is None and _is_one(out_axes) else out_axes
+        axes = list(_axes_of("out_axes", axes, structure, "the result"))
         out_paths = paths(structure, "the result")
         as_tensors = examples.has_tensors or bool(state.transforms or state.interpreters)
         done = [
@@ -107,6 +108,10 @@ def vmap(
         return unflatten(structure, iter(done))
 
     return wrapper(compiled_whole(f, mapped), vmap, f, in_axes, out_axes, axis_size)
+
+
+def _is_one(axes: Any) -> bool:
+    return isinstance(axes, tuple) and len(axes) == 1
 
 
 class _Examples:
@@ -227,6 +232,8 @@ def _result(
 ) -> Any:
     """Results of ``f`` for all examples."""
     if not isinstance(x, Tensor | np.ndarray | np.generic | int | float | complex):
+        if axis is None:
+            return x
         raise NumgradTypeError(
             f"vmap: {path} is a {type(x).__name__}, of which there is none for each example; "
             "return arrays or numbers, in any nesting"

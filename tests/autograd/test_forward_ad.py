@@ -564,9 +564,9 @@ def test_what_cannot_be_dual_is_refused():
         dual = fw.make_dual(x, t)
         with pytest.raises(RuntimeError, match=r"shape \(1,\), the primal \(2,\)"):
             fw.make_dual(x, t[:1])
-        with pytest.raises(RuntimeError, match="primal is int64"):
+        with pytest.raises(ValueError, match="primal is int64"):
             fw.make_dual(ng.tensor([1, 2]), t)
-        with pytest.raises(RuntimeError, match="tangent is int64"):
+        with pytest.raises(ValueError, match="tangent is int64"):
             fw.make_dual(x, ng.tensor([1, 2]))
         with pytest.raises(RuntimeError, match="complex128, the primal float64"):
             fw.make_dual(x, t * 1j)

@@ -393,7 +393,8 @@ def test_a_rule_may_give_an_output_without_a_batch_axis():
     ("returned", "words"),
     [
         (lambda x: x, "return a pair"),
-        (lambda x: ((x, x), (0,)), "returned 2 outputs and 1 batch axes"),
+        (lambda x: ((x, x), (0,)), "returned 2 outputs and .* batch axes"),
+        (lambda x: (x, (None,)), "returned 1 outputs and .* batch axes"),
     ],
 )
 def test_rules_that_return_something_else_are_refused(returned, words):
@@ -482,3 +483,34 @@ def test_other_interpreters_refuse():
             scaling(ng).apply(leaf(ng))
     finally:
         state.set(**before)
+
+
+def test_views_have_the_tangents_of_what_a_function_wrote():
+    """Promise 106: a write to a part of x by 2 x has the tangent 2 t there, else t."""
+
+    def forward(ctx, x):
+        x *= 2
+        ctx.mark_dirty(x)
+        return x
+
+    fw = forward_mode(ng)
+    with fw.dual_level():
+        base = fw.make_dual(ng.tensor([1.0, 2.0, 3.0]), ng.ones(3)) * 1
+        part = base[:1]
+        with_jvp(ng, lambda ctx, t: 2 * t, forward).apply(part)
+        assert fw.unpack_dual(base).tangent.tolist() == [2.0, 1.0, 1.0]
+        assert fw.unpack_dual(part).tangent.tolist() == [2.0]
+        with_jvp(ng, lambda ctx, t: None, forward).apply(part)
+        assert fw.unpack_dual(base).tangent.tolist() == [0.0, 1.0, 1.0]
+
+
+def test_a_view_whose_tangent_is_none_of_the_inputs_is_refused():
+    """Promise 106: a write to the view would not reach the tangent of what it shows."""
+    fw = forward_mode(ng)
+    with fw.dual_level():
+        base = fw.make_dual(ng.tensor([1.0, 2.0, 3.0]), ng.ones(3)) * 1
+        with pytest.raises(NumgradRuntimeError, match=r"F\.jvp: output 0 is a view of an input"):
+            with_jvp(ng, lambda ctx, t: t[:2] * 1, lambda ctx, x: x[:2]).apply(base)
+        part = with_jvp(ng, lambda ctx, t: t[:2], lambda ctx, x: x[:2]).apply(base)
+        part *= 3
+        assert fw.unpack_dual(base).tangent.tolist() == [3.0, 3.0, 1.0]

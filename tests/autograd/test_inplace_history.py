@@ -280,3 +280,31 @@ def test_in_place_form_of_other_operations(name, place):
     rng = np.random.default_rng(9)
     shape = (3, 4) if place == "root" else (4, 4)
     same_gradients(written, functional, rng.uniform(0.5, 1.5, shape), rng.uniform(0.5, 1.5, (3, 4)))
+
+
+def test_views_of_views_that_cannot_be_written_to():
+    """Promise 57: nor can a view of one; a write would reach a leaf, or miss a Function."""
+
+    class Reversed(ng.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x[:2]
+
+        @staticmethod
+        def backward(ctx, g):
+            return None
+
+    base = ng.ones(3, requires_grad=True) * 1
+    plain = ng.zeros(2)
+    with ng.no_grad():
+        leaf = plain.reshape(2)
+    leaf.requires_grad_()
+    for view, words in (
+        (ng.unstack(base.reshape(3, 1))[0].reshape(1, 1), "several views"),
+        (Reversed.apply(base)[:1], "ReversedBackward"),
+        (leaf[:1], "a view made under"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            view.mul_(2)
+    base[1:][:1].mul_(2)
+    assert base.tolist() == [1.0, 2.0, 1.0]

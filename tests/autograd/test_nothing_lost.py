@@ -222,3 +222,27 @@ def test_sparse_matrices_of_scipy():
     for operation in (lambda t: matrix * t, lambda t: t * matrix):
         with pytest.raises(RuntimeError, match="requires grad"):
             operation(ng.ones(2, requires_grad=True))
+
+
+def test_second_derivatives_miss_the_history_of_what_was_detached():
+    """sin(x)' = cos(x), whose derivative needs x as it came to be."""
+    x = ng.tensor(0.5, requires_grad=True)
+    inner = x * 1
+    y = inner.sin() + x * x
+    inner.detach_()
+    (first,) = ng.autograd.grad(y, x, retain_graph=True)
+    assert math.isclose(first.item(), math.cos(0.5) + 1.0)
+    with pytest.raises(NumgradError, match=r"SinBackward: .* detach_\(\) took that away"):
+        ng.autograd.grad(y, x, create_graph=True)
+
+
+def test_old_values_are_copied_inside_the_context_only():
+    """A backward outside would read what was written since."""
+    x = ng.tensor([1.0, 2.0], requires_grad=True)
+    with ng.autograd.graph.allow_mutation_on_saved_tensors():
+        inner = x * 1
+        y = (inner * inner).sum() + (inner * inner * inner).sum()
+    inner.mul_(10)
+    with pytest.raises(AssertionError, match="outside"):
+        y.backward()
+    assert x.grad is None

@@ -410,7 +410,7 @@ def test_hooks_of_the_node_see_rows():
     np.testing.assert_array_equal(dense(w.grad)[:, 0], [3, 6, 0, 3, 0, 0])
 
 
-@pytest.mark.filterwarnings("ignore:anomaly mode", "ignore:EmbeddingBackward")
+@pytest.mark.filterwarnings("ignore:Anomaly Detection", "ignore:EmbeddingBackward")
 def test_anomaly_mode_finds_nan_in_rows():
     w = leaf()
     with ng.autograd.detect_anomaly():

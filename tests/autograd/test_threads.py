@@ -242,7 +242,7 @@ def states():
     )
 
 
-@pytest.mark.filterwarnings("ignore:anomaly mode:UserWarning")
+@pytest.mark.filterwarnings("ignore:Anomaly Detection:UserWarning")
 def test_modes_belong_to_their_thread():
     usual = states()
     contexts = [
@@ -442,7 +442,7 @@ def different():
     ng.autograd.graph.saved_tensors_hooks(abs, abs).__enter__()
 
 
-@pytest.mark.filterwarnings("ignore:anomaly mode")
+@pytest.mark.filterwarnings("ignore:Anomaly Detection")
 @pytest.mark.parametrize("first_out", [0, 1])
 @pytest.mark.parametrize("make", SHARED_MODES.values(), ids=SHARED_MODES)
 def test_a_mode_that_threads_share_gives_each_its_own_settings_back(make, first_out):
@@ -465,7 +465,7 @@ def test_a_mode_that_threads_share_gives_each_its_own_settings_back(make, first_
         assert threads[0].submit(settings).result() == alone[0]
 
 
-@pytest.mark.filterwarnings("ignore:anomaly mode")
+@pytest.mark.filterwarnings("ignore:Anomaly Detection")
 @pytest.mark.parametrize("make", SHARED_MODES.values(), ids=SHARED_MODES)
 def test_a_decorated_function_that_threads_run_at_once(make):
     """Each call returns to the settings of its thread, whichever ends first."""

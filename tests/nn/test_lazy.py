@@ -24,7 +24,8 @@ def test_it_becomes_the_plain_layer(name, arguments, shape):
     lazy = getattr(nn, f"Lazy{name}")(*arguments)
     before = list(lazy.parameters())
     assert lazy.has_uninitialized_params()
-    assert all(p.size == 0 for p in before)
+    assert isinstance(lazy, getattr(nn, name))
+    assert all(isinstance(p, nn.UninitializedParameter) for p in before)
     x = ng.tensor(np.random.default_rng(0).normal(size=shape), requires_grad=True)
     y = lazy(x)
     length = shape[-1] if name == "Linear" else shape[1]
@@ -62,17 +63,67 @@ def test_a_state_says_the_length_too():
         (nn.LazyConvTranspose1d(4, 2), nn.ConvTranspose1d(6, 4, 2)),
         (nn.LazyBatchNorm1d(), nn.BatchNorm1d(7)),
     ):
+        with pytest.raises(RuntimeError, match="shape of an uninitialized"):
+            plain.load_state_dict(lazy.state_dict())
+        lazy.load_state_dict(lazy.state_dict())
+        assert lazy.has_uninitialized_params()
         lazy.load_state_dict(plain.state_dict())
+        assert not lazy.has_uninitialized_params()
+        x = np.ones({"Linear": (2, 5), "BatchNorm1d": (2, 7)}.get(type(plain).__name__, (2, 6, 4)))
+        plain.eval()
+        lazy.eval()
+        np.testing.assert_array_equal(lazy(x).detach(), plain(x).detach())
+        assert type(lazy) is type(plain)
         assert repr(lazy) == repr(plain)
         for key, value in plain.state_dict().items():
             np.testing.assert_array_equal(lazy.state_dict()[key], value)
 
 
 def test_copies_are_lazy_too():
-    lazy = nn.LazyLinear(3)
+    lazy = nn.Sequential(nn.LazyLinear(3), nn.LazyBatchNorm1d())
     for other in (copy.deepcopy(lazy), pickle.loads(pickle.dumps(lazy))):
+        assert isinstance(other[1].running_mean, nn.UninitializedBuffer)
         assert other(ng.ones((2, 5))).shape == (2, 3)
-        assert lazy.has_uninitialized_params()
+        assert type(other[1].running_mean) is ng.Tensor
+        assert lazy[0].has_uninitialized_params()
+
+
+class Scale(nn.LazyModuleMixin):
+    def __init__(self, whole=True):
+        super().__init__()
+        self.factor, self.whole = nn.UninitializedParameter(dtype=np.float32), whole
+        self.offset = nn.UninitializedBuffer()
+
+    def initialize_parameters(self, x, scale=1.0):
+        if self.whole:
+            self.factor.materialize(x.shape[-1])
+        self.offset.materialize(x.shape[-1:])
+        with ng.no_grad():
+            self.factor.fill_(scale)
+            self.offset.zero_()
+
+    def forward(self, x, scale=1.0):
+        return self.factor * x + self.offset
+
+
+def test_lazy_modules_of_users():
+    module = Scale()
+    with pytest.raises(ValueError, match="add of an uninitialized parameter"):
+        module.factor + 1
+    module.register_forward_pre_hook(lambda _, args: (args[0] + 1,))
+    y = module(ng.ones(3), scale=2.0)
+    np.testing.assert_array_equal(y.detach(), [4, 4, 4])
+    assert module.factor.dtype == np.float32
+    with ng.no_grad():
+        module.factor.zero_()
+    assert not module(ng.ones(3)).any()  # filled once
+    refused = {"factor": np.ones(3), "offset": np.ones((2, 2)), "more": np.ones(1)}
+    other = Scale()
+    with pytest.raises(RuntimeError, match="more"):
+        other.load_state_dict(refused)
+    assert other.has_uninitialized_params()
+    with pytest.raises(RuntimeError, match="has left factor without shapes"):
+        Scale(whole=False)(ng.ones(3))
 
 
 def test_refusals():
@@ -82,5 +133,5 @@ def test_refusals():
         nn.LazyLinear()
     with pytest.raises(ValueError, match="LazyConv1d: an input of shape"):
         nn.LazyConv1d(3, 2)(ng.ones(()))
-    with pytest.raises(TypeError, match="call it once before it is compiled"):
+    with pytest.raises(ValueError, match="Call the model once with an input"):
         ng.jit(nn.LazyLinear(3))(ng.ones((2, 5)))

@@ -188,6 +188,68 @@ def test_adaptive_avg_pool(shape, size):
     assert gradcheck(lambda x: function(x, size), ng.tensor(x, requires_grad=True))
 
 
+ADAPTIVE = [((2, 7), (3,)), ((2, 5, 6), (3, 4)), ((1, 4, 5, 3), (2, 5, 2))]
+
+
+@pytest.mark.parametrize(("shape", "size"), ADAPTIVE, ids=str)
+def test_adaptive_max_pool(shape, size):
+    """Values, places and gradients of parts, with equal elements: the first place wins."""
+    rank = len(size)
+    x = rng.integers(0, 4, shape).astype(float)
+    source = ng.tensor(x, requires_grad=True)
+    y, places = getattr(F, f"adaptive_max_pool{rank}d")(source, size, return_indices=True)
+    lengths = shape[-rank:]
+    parts = [
+        [slice(k * n // m, -(-(k + 1) * n // m)) for k in range(m)]
+        for n, m in zip(lengths, size, strict=True)
+    ]
+    number = np.arange(np.prod(lengths)).reshape(lengths)
+    expected, gradient = np.zeros(places.shape), np.zeros((len(x), number.size))
+    for image, place in itertools.product(range(len(x)), np.ndindex(*size)):
+        box = tuple(axis[i] for axis, i in zip(parts, place, strict=True))
+        at = number[box].ravel()[np.argmax(x[image][box])]
+        expected[image, *place] = at
+        gradient[image, at] += 1
+    np.testing.assert_array_equal(places.numpy(), expected)
+    flat = places.numpy().reshape(len(x), -1)
+    taken = np.take_along_axis(x.reshape(len(x), -1), flat, 1)
+    np.testing.assert_array_equal(y.detach().numpy().reshape(taken.shape), taken)
+    y.sum().backward()
+    np.testing.assert_array_equal(source.grad.numpy(), gradient.reshape(shape))
+
+
+def test_places_of_equal_elements_of_volumes():
+    x = np.zeros((1, 4, 4, 4))
+    y, places = F.max_pool3d(ng.tensor(x), 3, 1, return_indices=True)
+    first = np.arange(64).reshape(4, 4, 4)[:2, :2, :2]
+    np.testing.assert_array_equal(places.numpy(), first[None])
+    assert y.numpy().flags.c_contiguous
+
+
+def test_many_windows_are_not_python_objects():
+    import tracemalloc
+
+    x = np.ones((1, 1, 300_001), np.float32)
+    for pool, arguments in [
+        (F.avg_pool1d, (1, 1)), (F.max_pool1d, (1, 1)), (F.adaptive_avg_pool1d, (300_001,)),
+        (F.adaptive_max_pool1d, (150_000,)),
+    ]:  # fmt: skip
+        pool(x[..., :10], *([5] if "adaptive" in pool.__name__ else [1]))
+        tracemalloc.start()
+        pool(x, *arguments)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 100 * x.size  # some arrays of integers; tuples took above 200 each
+
+
+def test_parts_beyond_memory_and_no_windows():
+    with pytest.raises(ng.NumgradValueError, match="more than memory can have"):
+        F.adaptive_max_pool1d(np.ones((2, 2, 2)), 2**62)
+    assert F.adaptive_max_pool2d(np.ones((2, 4, 4)), (0, 3)).shape == (2, 0, 3)
+    assert F.fractional_max_pool2d(np.ones((2, 4, 4)), 2, (0, 3)).shape == (2, 0, 3)
+    assert F.fractional_max_pool3d(np.ones((0, 1, 4, 4, 4)), 2, 2).shape == (0, 1, 2, 2, 2)
+
+
 @pytest.mark.slow(cases=0)
 def test_any_layout_and_number_of_threads():
     x = array(6, 5, 64, 30).transpose(2, 3, 0, 1)

@@ -243,8 +243,9 @@ def test_closest_unitary_matrix(dtype):
         np.testing.assert_allclose(found.numpy(), wanted, atol=1e-12)
 
 
-def test_factors_unpacked():
-    a = draw((2, 4, 4))
+@pytest.mark.parametrize("shape", [(2, 4, 4), (5, 2), (2, 3)])
+def test_factors_unpacked(shape):
+    a = draw(shape)
     for found, wanted in zip(
         linalg.lu_unpack(linalg.lu_factor(ng.tensor(a))), scipy.linalg.lu(a), strict=True
     ):

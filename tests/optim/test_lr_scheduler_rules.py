@@ -329,6 +329,24 @@ def test_a_plateau_takes_what_makes_a_number(opt, lossy):
     assert schedule.get_last_lr() == pytest.approx([0.05, 0.02])
 
 
+@pytest.mark.parametrize("cycle", ["CyclicLR", "OneCycleLR"])
+def test_momenta_given_as_tensors_go_as_numbers_do(cycle):
+    def momenta(number):
+        optimizer = ng.optim.SGD([ng.nn.Parameter(np.ones(1))], lr=0.1, momentum=0.9)
+        options = {"base_momentum": number(0.5), "max_momentum": number(0.75)}
+        options |= {"total_steps": 9} if cycle == "OneCycleLR" else {"base_lr": 0.1}
+        schedule = getattr(ng.optim.lr_scheduler, cycle)(optimizer, max_lr=0.2, **options)
+        seen = []
+        for _ in range(8):
+            seen.append(float(optimizer.param_groups[0]["momentum"]))
+            optimizer.step()
+            schedule.step()
+        assert float(optimizer.param_groups[0]["max_momentum"]) == 0.75
+        return seen
+
+    assert momenta(ng.tensor) == pytest.approx(momenta(float))
+
+
 def test_bounds_given_as_tensors_are_not_shared():
     lr = ng.tensor(0.5)
     opt = optimizer(ng, lrs=[lr, lr])

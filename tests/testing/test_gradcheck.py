@@ -275,3 +275,10 @@ def test_options_are_those_of_pytorch():
         assert set(theirs) - set(ours) <= {"func", "masked"}
         for option in set(ours) & set(theirs):
             assert ours[option].default == theirs[option].default
+
+
+def test_outputs_must_not_change_shape_or_dtype():
+    x = ng.ones(1, requires_grad=True)
+    for changed in (lambda x: ng.concat([x, x]), lambda x: x.astype(np.float32)):
+        with pytest.raises(AssertionError, match="output 0 has shape"):
+            ng.testing.gradcheck(lambda x, f=changed: f(x) if x.item() >= 1 else x, x)

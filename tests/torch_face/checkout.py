@@ -229,6 +229,8 @@ def install(library: Any, folder: Path, given: dict[str, dict[str, Any]]) -> Non
         sys.meta_path.insert(0, _Only(finder))
     else:
         importlib.import_module("numgrad.torch.substitution").install()
+        # what torch.func.vmap was called before
+        library._vmap_internals = types.SimpleNamespace(_vmap=library.func.vmap)
         sys.meta_path.insert(1, finder)
         # not PyTorch's own package of that name
         sys.modules["functorch"] = finder.create_module(ModuleSpec("functorch", finder))

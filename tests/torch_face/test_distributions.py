@@ -184,7 +184,10 @@ DIFFERING = {
 
 def _reversed(name, p):
     """Parameters of another distribution of the family: those of the batch in reverse order."""
-    if isinstance(p, int) or name == "Uniform" or (p.ndim == 2 and "Multivariate" in name):
+    matrix = (
+        not isinstance(p, int) and p.ndim == 2 and ("Multivariate" in name or name == "Wishart")
+    )
+    if isinstance(p, int) or name == "Uniform" or matrix:
         return p
     return p.flip(0)
 

@@ -353,6 +353,7 @@ DRAWS = {
     "randperm": lambda x: x + torch.randperm(20),
     "multinomial": lambda x: x[:5] + torch.multinomial(torch.ones(20), 5),
     "poisson": lambda x: x + torch.poisson(torch.full((20,), 9.0)),
+    "binomial": lambda x: x + torch.binomial(torch.full((20,), 9.0), torch.full((20,), 0.5)),
     "generator": lambda x: x + torch.rand(20, generator=torch.Generator()),
 }
 
@@ -366,6 +367,27 @@ def test_random_numbers_of_a_batch(name):
     assert torch.equal(first, second)
     first, second = torch.vmap(draw, randomness="different")(x)
     assert not torch.equal(first, second)
+    assert first.dtype is x.dtype
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda p: torch.bernoulli(p),
+        lambda p: torch.zeros_like(p).bernoulli_(p),
+        lambda p: torch.poisson(1e-30 + 1e9 * p) / 1e9,
+        lambda p: torch.binomial(torch.ones_like(p), p),
+        lambda p: torch.normal(p, 1e-9 * torch.ones_like(p)),
+        lambda p: torch.nn.functional.one_hot(torch.multinomial(p, 1), 3)[0],
+    ],
+)
+def test_parameters_of_random_numbers_may_be_those_of_examples(draw):
+    chances = torch.eye(3)
+    results = torch.vmap(draw, randomness="different")(chances)
+    np.testing.assert_allclose(results.numpy(), chances.numpy(), atol=1e-3)
+    np.testing.assert_allclose(
+        torch.compile(draw, fullgraph=True)(chances[1]).numpy(), chances[1].numpy(), atol=1e-3
+    )
 
 
 @pytest.mark.parametrize(

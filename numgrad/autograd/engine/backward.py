@@ -81,7 +81,7 @@ def backward(
     grads = _root_gradients("backward", roots, grad_tensors)
     if create_graph:
         warn(
-            "backward(create_graph=True) makes a reference cycle through .grad; "
+            "Using backward() with create_graph=True makes a reference cycle through .grad; "
             "autograd.grad(create_graph=True) does not",
             UserWarning,
         )
@@ -244,11 +244,6 @@ def inner_grad(
         raise NumgradRuntimeError(
             "grad: inputs is empty; name the tensors whose gradients are wanted, or use backward"
         )
-    if materialize_grads and not all(isinstance(t, Tensor) for t in targets):
-        raise NumgradRuntimeError(
-            "grad: materialize_grads needs Tensors as inputs; a gradient edge does not say what "
-            "the zeros are for"
-        )
     grads = _root_gradients("grad", roots, grad_outputs, batched=is_grads_batched)
     if is_grads_batched:
         gradients = _complete(_run_batched, roots, grads, retain_graph, create_graph, targets)
@@ -264,6 +259,11 @@ def inner_grad(
                     f"grad: input {position} of shape {meta.shape} is not used by the outputs; "
                     "pass allow_unused=True to get None for it, or materialize_grads=True to get "
                     "zeros"
+                )
+            if not isinstance(targets[position], Tensor):
+                raise NumgradRuntimeError(
+                    f"grad: input {position} is a gradient edge that is not used, and does not say "
+                    "what the zeros of materialize_grads are for; give the Tensor"
                 )
             lead = grads[0].shape[:1] if is_grads_batched else ()
             gradients[position] = Tensor(zeros((*lead, *meta.shape), meta.dtype), create_graph)

@@ -34,7 +34,7 @@ from numgrad.codegen.cpython import hot_paths
 from numgrad.codegen.cpython.c_api import ObjectTable, Words
 from numgrad.core.axis import AxisPlan
 from numgrad.core.elementwise import ElementwisePlan
-from numgrad.core.interpreter import state
+from numgrad.core.interpreter import ThreadSettings, state
 
 DEEP = 40
 """Nested backwards that share one stack: a deeper one goes on in a thread of its own."""
@@ -149,7 +149,11 @@ def walk(
                     edges = gradients = ()
                     continue
                 g, mine = arrived
-            gradients, owned = evaluate(node, g, mine, waiting)
+            if watched and state.anomaly:
+                with ThreadSettings(running=node):
+                    gradients, owned = evaluate(node, g, mine, waiting)
+            else:
+                gradients, owned = evaluate(node, g, mine, waiting)
             if node.saved and not retain:
                 node.saved = None
             if visited:

@@ -10,8 +10,8 @@ keep both alive until the garbage collector comes.
 Note [Outputs of a Function]
 ----------------------------
 An output becomes part of the graph as the object that forward made, with these exceptions. An input
-that was marked dirty is returned as itself, with a new history. One that is returned as it came,
-or an output that is returned twice, is a view: its own history must stay. If nothing is recorded
+that was marked dirty is returned as itself, with a new history. One that is returned as it came is
+a view: its own history must stay. An output that is returned twice is one. If nothing is recorded
 though it could be, a view has the history of what is written to its memory later, since forward
 alone made it under ``no_grad``. What has a history of its
 own, recorded inside forward or before, is detached from that first, and so is what requires grad
@@ -544,7 +544,11 @@ class _Outputs:
         for k, value in enumerate(self.values):
             if isinstance(value, Tensor):
                 recorded = self.node is not None and k in self.differentiable
-                value = self._place(value, self.slot(k), recorded, self.values[:k])
+                first = next(j for j in range(k + 1) if self.values[j] is value)
+                if first < k:
+                    value = results[first]
+                else:
+                    value = self._place(value, self.slot(k), recorded)
                 if self.node is None and k in self.differentiable:
                     self._let_follow(value)
             results.append(value)
@@ -552,10 +556,8 @@ class _Outputs:
             self.node.saved[0].watch(self.node, {self.slot(k): y for k, y in enumerate(results)})
         return tuple(results)
 
-    def _place(self, value: Tensor, slot: int, recorded: bool, earlier: tuple) -> Tensor:
-        if _among(value, earlier):
-            value = _view(value)
-        elif recorded and _among(value, self.dirty):
+    def _place(self, value: Tensor, slot: int, recorded: bool) -> Tensor:
+        if recorded and _among(value, self.dirty):
             return self._rewrite(value, slot)
         elif _among(value, self.args) and not _among(value, self.dirty):
             value = _view(value) if recorded or not value._requires_grad else value.detach()

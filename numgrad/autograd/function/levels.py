@@ -20,10 +20,11 @@ from numgrad.autograd.batching.batch import Batched, BatchingInterpreter
 from numgrad.autograd.forward_ad import ForwardInterpreter
 from numgrad.autograd.function import function_call
 from numgrad.autograd.node import conform_tensor
-from numgrad.autograd.variable import Tensor, constant
+from numgrad.autograd.variable import Tensor, constant, root
 from numgrad.core.abstract import zeros
 from numgrad.core.interpreter import ThreadSettings, bind, interpreter, state
 from numgrad.core.op import OPS
+from numgrad.core.tree import leaves, map_leaves
 from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradTypeError
 
 
@@ -94,7 +95,7 @@ def _with_tangents(
             results = _as_tuple(outputs)
             _check_count(function, out_tangents, results)
             for k, (y, t) in enumerate(zip(results, out_tangents, strict=True)):
-                _set_tangent(level, f"{function.__name__}.jvp", k, y, t, tangents)
+                _set_tangent(level, f"{function.__name__}.jvp", k, y, t, tangents, args)
     return outputs, ctx
 
 
@@ -117,11 +118,15 @@ def _check_count(function: function_call.Definition, tangents: tuple, results: t
 
 
 def _set_tangent(
-    level: ForwardInterpreter, name: str, k: int, y: Any, t: Any, tangents: Sequence[Any]
-) -> None:
+    level: ForwardInterpreter, name: str, k: int, y: Any, t: Any, tangents: Sequence[Any],
+    args: tuple,
+) -> None:  # fmt: skip
     """Give output ``y`` the tangent that a jvp returned for it."""
+    dirty = any(y is a for a in args)
     if t is None:
-        if isinstance(y, Tensor) and level.tangent(y) is not None:  # that of an input it shows
+        if dirty:
+            level.write(y, None)
+        elif isinstance(y, Tensor) and level.tangent(y) is not None:  # that of an input it shows
             level.set_tangent(y, _zeros(y))
         return
     if not isinstance(y, Tensor) or y.dtype.kind not in "fc":
@@ -143,7 +148,16 @@ def _set_tangent(
         )
     if t.dtype != y.dtype:
         t = bind(OPS["astype"], (t, y.dtype), {})
-    elif any(t is each for each in tangents) and not isinstance(y._memory, Tensor):
+    if dirty:
+        return level.write(y, t)  # which views of the input see as well
+    for a, tangent in zip(args, tangents, strict=True):
+        if isinstance(a, Tensor) and root(a) is root(y) and root(t) is not root(tangent):
+            raise NumgradRuntimeError(
+                f"{name}: output {k} is a view of an input, and its tangent no view of that "
+                "input's, so writes to one would not reach the other; return a view from jvp, or "
+                "a clone() from forward"
+            )
+    if any(t is each for each in tangents) and not isinstance(y._memory, Tensor):
         t = bind(OPS["copy"], (t,), {})  # writes to y must not change that of the input
     level.set_tangent(y, t)
 
@@ -154,15 +168,14 @@ def _set_tangent(
 def _for_batch(
     level: BatchingInterpreter, function: Batchable, args: tuple, keywords: dict[str, Any]
 ) -> tuple[Any, function_call.FunctionCtx | None]:
-    batched = tuple([level.owns(a) for a in args])
-    physical = tuple([a.value if own else a for a, own in zip(args, batched, strict=True)])
-    if not any(batched):
+    if not any(map(level.owns, leaves(args))):
         with _below():
             return call_function(function, args, keywords)
     rule = function.vmap_rule()
     if rule is not None:
-        return _by_rule(level, function, rule, physical, batched), None
+        return _by_rule(level, function, rule, args, keywords), None
     mapped = _OfBatches(function, level, args)
+    physical = tuple([a.value if level.owns(a) else a for a in args])
     with _below():
         outputs, _ = call_function(mapped, physical, keywords)
     if isinstance(outputs, tuple):
@@ -175,30 +188,38 @@ def _by_rule(
     function: function_call.Definition,
     rule: Callable[..., Any],
     args: tuple,
-    batched: tuple[bool, ...],
+    keywords: dict[str, Any],
 ) -> Any:
     """Outputs for all examples by the user's rule."""
-    in_dims = tuple([0 if own else None for own in batched])
+    if any(map(level.owns, leaves(keywords))):
+        raise NumgradNotImplementedError(
+            f"{function.__name__}.vmap: an argument by name differs by example, and in_dims are "
+            "those of arguments by position; pass it so"
+        )
+    in_dims = map_leaves(lambda a: 0 if level.owns(a) else None, args)
+    args = map_leaves(lambda a: a.value if level.owns(a) else a, args)
     with _below():
-        returned = rule(VmapInfo(level.size, level.randomness), in_dims, *args)
+        returned = rule(VmapInfo(level.size, level.randomness), in_dims, *args, **keywords)
         if not (isinstance(returned, tuple) and len(returned) == 2):
-            raise NumgradTypeError(
+            raise NumgradRuntimeError(
                 f"{function.__name__}.vmap: returned {type(returned).__name__}; return a pair: the "
                 "output (or a tuple of them), and the batch axis of each, or None"
             )
         outputs, axes = returned
-        if not isinstance(outputs, tuple):
-            return _moved(level, outputs, axes)
-        axes = axes if isinstance(axes, tuple) else (axes,) * len(outputs)
-        if len(axes) != len(outputs):
+        single = not isinstance(outputs, tuple)
+        if not (single or isinstance(axes, tuple)):
+            axes = (axes,) * len(outputs)
+        if isinstance(axes, tuple | list) if single else len(axes) != len(outputs):
             raise NumgradRuntimeError(
-                f"{function.__name__}.vmap: returned {len(outputs)} outputs and {len(axes)} batch "
-                "axes; return one for each, None for an output without"
+                f"{function.__name__}.vmap: returned {1 if single else len(outputs)} outputs and "
+                f"{axes} as their batch axes; return one for each, None for an output without"
             )
+        if single:
+            return _moved(level, outputs, axes)
         return tuple([_moved(level, y, axis) for y, axis in zip(outputs, axes, strict=True)])
 
 
-def _moved(level: BatchingInterpreter, output: Any, axis: int | None) -> Any:
+def _moved(level: BatchingInterpreter, output: Any, axis: Any) -> Any:
     """An output of a rule with its batch axis in front, as one example."""
     if axis is None:
         return output

@@ -1,6 +1,7 @@
 """Machine code's form of two questions about versions, which ``autograd.versions`` defines.
 
-Both answer 1 for yes, and 0 for no or where Python is to say. ``tests/autograd/test_versions.py``
+Both answer 1 for yes, and 0 for no or where Python is to say; ``may_be_saved`` has a third answer,
+``GUARDED``. ``tests/autograd/test_versions.py``
 compares them with Python's form over all cases.
 """
 
@@ -8,6 +9,9 @@ from __future__ import annotations
 
 from numgrad.codegen.cpython import offsets
 from numgrad.codegen.cpython.c_api import ObjectTable
+
+GUARDED = 2
+"""A node saves what ``saved.keep`` makes of a Tensor: users can write to its memory unseen."""
 
 
 def version_of(table: ObjectTable) -> str:
@@ -67,7 +71,10 @@ def may_be_saved(context, memory):
             return 0
     if version == {table["INFERENCE"]}:
         return 0
-    if peek(int64, version + {slots["foreign"]}) != {table["FALSE"]}:
+    foreign = peek(int64, version + {slots["foreign"]})
+    if foreign == {table["TRUE"]}:
+        return {GUARDED}
+    if foreign != {table["FALSE"]}:
         return 0
     return 1
 """

@@ -13,7 +13,10 @@ the entry, what is called where no record is, and a table with a place for each 
 shapes. There lies a *record*, what the recorder has to know of a plan, or that it is to leave the
 plan to Python. Where there is none, or that of another plan, it is put there after the call
 (``tensors.recorder``). Calls with parameters have no record, nor have views and operations of
-other families.
+other families. What is to be saved of memory that users can write to unseen goes through ``KEEP``.
+
+Writes in place have functions of their own with the same records: the kernel's result is the memory
+of the first operand, if nothing of it is part of a graph and no other operand lies across it.
 
 Note [Wrapped Tensors]
 ----------------------
@@ -37,10 +40,11 @@ def text(table: ObjectTable) -> str:
     table
         With the classes ``TENSOR``, ``PARAMETER``, ``NODE``, ``VERSION``, whose slots are found by
         name, ``ARRAY``, ``FLOAT``, ``INT``, the objects ``NONE``, ``TRUE``, ``FALSE``, ``ZERO``,
-        ``INFERENCE``; ``STATE``, whose attribute ``MODE`` says what the thread does, ``RECORDING``
-        and ``COMPUTING`` of what it may say; ``COUNTER``, which gives nodes their numbers. All
-        calls are left to Python while the table's first word is not 0. With classes ``WRAPPER`` and
-        ``WRAPPED_PARAMETER``: Note [Wrapped Tensors].
+        ``INFERENCE``; the functions ``KEEP``, what a node saves of a Tensor, and ``WRITTEN``, which
+        counts a write to one; ``STATE``, whose attribute ``MODE`` says what the thread does,
+        ``RECORDING`` and ``COMPUTING`` of what it may say; ``COUNTER``, which gives nodes their
+        numbers. All calls are left to Python while the table's first word is not 0. With classes
+        ``WRAPPER`` and ``WRAPPED_PARAMETER``: Note [Wrapped Tensors].
     """
     o, n = offsets.slots(table.objects["TENSOR"]), offsets.slots(table.objects["NODE"])
     x, at = offsets.FIELDS, {name: 8 * k for k, name in enumerate(CALL)}
@@ -65,7 +69,7 @@ def unwrapped(context, args, count, operands):
     return 1
 
 """
-        read = """given = flags + 48
+        read = """given = flags + 56
     if unwrapped(context, args, count, given) == 0:
         return call_python(slow, args, count, names)
     """
@@ -86,10 +90,10 @@ from numgrad.codegen.cpython.objects import no_memory, new_array, listed
 {memory_versions.may_be_saved(table)}
 {unwrapped}def place_of(context, args, count, grad_bits):
     # a place by the operands' dtypes and shapes, or -1; at ``grad_bits`` bits of those that require
-    # grad
+    # grad, behind them bits of those that ``KEEP`` saves
     tensor, parameter, array_type = {table["TENSOR"]}, {table["PARAMETER"]}, {table["ARRAY"]}
     none = {table["NONE"]}
-    mask, code, bit, tensors, k = 0, 0, 1, 0, 0
+    mask, guarded, code, bit, tensors, k = 0, 0, 0, 1, 0, 0
     while k < count:
         x = peek(int64, args + 8 * k)
         kind = peek(int64, x + {x["type"]})
@@ -98,8 +102,11 @@ from numgrad.codegen.cpython.objects import no_memory, new_array, listed
             if array == 0 or memory == 0:  # nobody has initialised it
                 return -1
             if memory != none:
-                if may_be_saved(context, memory) == 0:
+                saved = may_be_saved(context, memory)
+                if saved == 0:
                     return -1
+                if saved == {memory_versions.GUARDED}:
+                    guarded += bit
             if peek(int64, array + {x["type"]}) != array_type:
                 return -1
             if peek(int32, array + {x["flags"]}) & {offsets.C_CONTIGUOUS} == 0:
@@ -130,6 +137,7 @@ from numgrad.codegen.cpython.objects import no_memory, new_array, listed
         bit += bit
         k += 1
     poke(mask, grad_bits)
+    poke(guarded, grad_bits + 8)
     if tensors == 0:
         return -1
     return (code ^ (code >> 6) ^ (code >> 12)) & {PLACES - 1}
@@ -161,17 +169,73 @@ def fits(context, args, count, record):
         k += 1
     return 1
 
-def computed(context, args, count, record):
-    # a new array with the result; 0 with an error, or without one where Python is to see to it
-    dtype = peek(int64, record + {at["dtype"]})
-    keep(dtype)
-    rank = int32(peek(int64, record + {at["rank"]}))
-    none, flags = 0, int32(0)
-    out = new_array(
-        {table["ARRAY"]}, dtype, rank, record + {at["length0"]}, none, none, flags, none
-    )
-    if out == 0:
+def bytes_of(array):
+    # how many bytes the elements of a contiguous array take
+    total = peek(int64, peek(int64, array + {x["dtype"]}) + {offsets.ITEMSIZE})
+    rank = int64(peek(int32, array + {x["rank"]}))
+    lengths, a = peek(int64, array + {x["lengths"]}), 0
+    while a < rank:
+        total = total * peek(int64, lengths + 8 * a)
+        a += 1
+    return total
+
+def target_of(context, args, count, record, flags, mode):
+    # the array of the first operand, or 0 where Python is to write to it
+    tensor, parameter = {table["TENSOR"]}, {table["PARAMETER"]}
+    x = peek(int64, args)
+    kind = peek(int64, x + {x["type"]})
+    if kind != tensor and kind != parameter:
         return 0
+    if mode == {table["RECORDING"]}:
+        if peek(int64, flags) != 0:
+            return 0
+        memory = peek(int64, x + {o["_memory"]})
+        kind = peek(int64, memory + {x["type"]})
+        if kind == tensor or kind == parameter:
+            if peek(int64, memory + {o["_requires_grad"]}) != {table["FALSE"]}:
+                return 0
+    target = peek(int64, x + {o["_array"]})
+    if peek(int32, target + {x["flags"]}) & {offsets.WRITEABLE} == 0:
+        return 0
+    if peek(int64, target + {x["dtype"]}) != peek(int64, record + {at["dtype"]}):
+        return 0
+    rank = int64(peek(int32, target + {x["rank"]}))
+    if rank != peek(int64, record + {at["rank"]}):
+        return 0
+    lengths, a = peek(int64, target + {x["lengths"]}), 0
+    while a < rank:
+        if peek(int64, lengths + 8 * a) != peek(int64, record + {at["length0"]} + 8 * a):
+            return 0
+        a += 1
+    begin, size, k = peek(int64, target + {x["data"]}), bytes_of(target), 1
+    while k < count:
+        x = peek(int64, args + 8 * k)
+        if peek(int64, record + {operands} + {width} * k + {of["kind"]}) == {records.ARRAY}:
+            array = peek(int64, x + {o["_array"]})
+            other, extent = peek(int64, array + {x["data"]}), bytes_of(array)
+            if other < begin + size and begin < other + extent:
+                if other != begin or extent != size:
+                    return 0
+                if peek(int64, array + {x["dtype"]}) != peek(int64, target + {x["dtype"]}):
+                    return 0
+        k += 1
+    return target
+
+def computed(context, args, count, record, target):
+    # the array with the result, a new one or ``target``; 0 with an error, or without one where
+    # Python is to see to it
+    dtype = peek(int64, record + {at["dtype"]})
+    rank = int32(peek(int64, record + {at["rank"]}))
+    none, flags, out = 0, int32(0), target
+    if target == 0:
+        keep(dtype)
+        out = new_array(
+            {table["ARRAY"]}, dtype, rank, record + {at["length0"]}, none, none, flags, none
+        )
+        if out == 0:
+            return 0
+    else:
+        keep(out)
     slots = scratch({records.MOST_SLOTS})
     given, k = record + {operands} + {width} * count, 0
     number = peek(int64, record + {at["slots"]})
@@ -201,7 +265,7 @@ def computed(context, args, count, record):
         return no_memory()
     return out
 
-def recorded(context, args, count, record, mask, out):
+def recorded(context, args, count, record, mask, guarded, out):
     # a new node, or 0
     none = {table["NONE"]}
     node = new_object({table["NODE"]}, 0)
@@ -236,8 +300,15 @@ def recorded(context, args, count, record, mask, out):
         keep(edge)
         poke(edge, edges + {offsets.TUPLE} + 8 * k)
         if save_mask >> k & 1:
-            keep(x)
-            poke(x, place)
+            value = x
+            if guarded >> k & 1:
+                value = call_python({table["KEEP"]}, args + 8 * k, 1, 0)
+                if value == 0:
+                    release(node)
+                    return 0
+            else:
+                keep(x)
+            poke(value, place)
             place += 8
         k += 1
     if save_mask >> count & 1:
@@ -286,7 +357,7 @@ def kernel(me, args, count, names):
     release(mode)
     if mode != {table["RECORDING"]} and mode != {table["COMPUTING"]}:
         return call_python(slow, args, count, names)
-    flags = scratch(10)
+    flags = scratch(11)
     given = args
     {read}place = place_of(context, given, count, flags)
     if place < 0:
@@ -298,7 +369,7 @@ def kernel(me, args, count, names):
         number = new_int(place)
         if number == 0:
             return 0
-        learned, k = flags + 8, 0
+        learned, k = flags + 16, 0
         poke(number, learned)
         while k < count:
             poke(peek(int64, args + 8 * k), learned + 8 + 8 * k)
@@ -309,17 +380,32 @@ def kernel(me, args, count, names):
     known = record + {offsets.BYTES}
     if peek(int64, known + {at["packed"]}) == 0:
         return call_python(slow, args, count, names)
+    target, inplace = int64(0), peek(int64, own + 40)
+    if inplace != 0:
+        target = target_of(context, given, count, known, flags, mode)
+        if target == 0:
+            return call_python(slow, args, count, names)
     keep(record)
-    out = computed(context, given, count, known)
+    out = computed(context, given, count, known, target)
     if out == 0:
         release(record)
         if error_set() != 0:
             return 0
         return call_python(slow, args, count, names)
+    if inplace != 0:
+        release(record)
+        release(out)
+        answer = call_python({table["WRITTEN"]}, given, 1, 0)
+        if answer == 0:
+            return 0
+        release(answer)
+        keep(peek(int64, args))
+        return peek(int64, args)
     mask = peek(int64, flags) & peek(int64, known + {at["grad_mask"]})
     node = int64(0)
     if mask != 0 and mode == {table["RECORDING"]}:
-        node = recorded(context, given, count, known, mask, out)
+        guarded = peek(int64, flags + 8)
+        node = recorded(context, given, count, known, mask, guarded, out)
         if node == 0:
             release(record)
             release(out)

@@ -86,8 +86,8 @@ class BackwardHooks:
         single = isinstance(result, Tensor)
         if not single and not isinstance(result, tuple):
             warn(
-                f"{type(self.module).__name__}: backward hooks need a Tensor or a tuple of them as "
-                f"the result of forward, which returned {type(result).__name__}; they do not run"
+                f"{type(self.module).__name__}: backward hooks do not run; the result of forward "
+                f"should be a Tensor or a tuple of Tensors, got {type(result).__name__}"
             )
             return result
         results: tuple = (result,) if single else result

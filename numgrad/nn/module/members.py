@@ -78,13 +78,15 @@ class Buffer(Tensor):
         return twin
 
     def __reduce__(self) -> tuple:
-        arguments = (self._array, self._requires_grad, self.persistent)
+        arguments = (self._array, self._requires_grad, self.persistent, type(self))
         return _rebuild_buffer, arguments, attributes_of(self)
 
 
-def _rebuild_buffer(array: np.ndarray, requires_grad: bool, persistent: bool) -> Buffer:
+def _rebuild_buffer(
+    array: np.ndarray, requires_grad: bool, persistent: bool, cls: Any = Buffer
+) -> Buffer:
     buffer = Buffer(array, persistent=persistent)
-    buffer._requires_grad = requires_grad
+    buffer._requires_grad, buffer.__class__ = requires_grad, cls
     return buffer
 
 
@@ -413,7 +415,8 @@ class Converted(Members):
         if recurse:
             for module in dict.fromkeys(filter(None, self._modules.values())):
                 module._apply(fn)
-        for param in self._parameters.values():
+        lazy = {id(b): b for b in self._buffers.values() if hasattr(b, "materialize")}
+        for param in [*self._parameters.values(), *lazy.values()]:
             if param is None:
                 continue
             replaced = [(t, fn(t.detach())) for t in (param, param.grad) if t is not None]
@@ -422,7 +425,7 @@ class Converted(Members):
                     tensor._array = new._array
                     mark_written(tensor)  # what saved it for a backward finds it changed
         for name, buffer in self._buffers.items():
-            if buffer is not None:
+            if buffer is not None and id(buffer) not in lazy:
                 self._buffers[name] = fn(buffer)
         return self
 

@@ -24,6 +24,7 @@ from numgrad.autograd.variable import Tensor
 from numgrad.codegen.dtypes import KERNEL_DTYPES
 from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradTypeError
 from numgrad.nn.module.members import Members, Parameter
+from numgrad.nn.module.uninitialized import Uninitialized
 
 
 def is_array(value: Any) -> bool:
@@ -210,7 +211,8 @@ class Stateful(Members):
     ) -> None:
         """Write the state of this module alone: what a subclass may override."""
         for name, tensor in self._own_tensors().items():
-            destination[prefix + name] = tensor if keep_vars else tensor.detach()
+            shapeless = isinstance(tensor, Uninitialized)
+            destination[prefix + name] = tensor if keep_vars or shapeless else tensor.detach()
         if self._overrides_method("get_extra_state"):
             destination[prefix + EXTRA] = self.get_extra_state()
 
@@ -353,6 +355,8 @@ class Stateful(Members):
                     missing_keys.append(key)
                 continue
             value, problem = _taken(tensor, state_dict[key], assign)
+            if isinstance(tensor, Uninitialized) and isinstance(value, Uninitialized):
+                continue
             if problem:
                 error_msgs.append(f"{key}: {problem}")
             elif assign:
@@ -480,7 +484,11 @@ def _taken(tensor: Tensor, value: Any, assign: bool) -> tuple[Any, str | None]:
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if not isinstance(value, Tensor):  # memory that must not be written cannot be trained
         value = array if array.flags.writeable or not assign else array.copy()
-    if array.shape != tensor.shape:
+    if isinstance(value, Uninitialized):
+        if isinstance(tensor, Uninitialized):
+            return value, None
+        return value, "has the shape of an uninitialized parameter; call the lazy layer first"
+    if not isinstance(tensor, Uninitialized) and array.shape != tensor.shape:
         return value, f"has shape {array.shape} in the dictionary and {tensor.shape} in the module"
     if assign and array.dtype not in KERNEL_DTYPES:
         return value, f"has dtype {array.dtype}, which no Tensor has; convert it first"
@@ -502,9 +510,14 @@ def _copy(tensor: Tensor, value: Any) -> Write:
 
     def do(source: Any = value) -> None:
         with no_grad():
+            if isinstance(tensor, Uninitialized):
+                tensor.materialize(np.shape(source))
             tensor.copy_(source)
 
     def undo() -> Callable[[], None]:
+        if isinstance(tensor, Uninitialized):
+            cls = type(tensor)
+            return lambda: setattr(tensor, "__class__", cls)
         before = tensor.numpy(force=True).copy()
         return lambda: do(before)
 

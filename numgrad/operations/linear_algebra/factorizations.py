@@ -344,7 +344,7 @@ def lu_unpack(lu_and_piv):
     Parameters
     ----------
     lu_and_piv : pair
-        The factors in one square matrix, and the rows that were exchanged.
+        The factors in one matrix, and the rows that were exchanged.
 
     Returns
     -------
@@ -359,9 +359,13 @@ def lu_unpack(lu_and_piv):
             [0.5, 1. ]])
     """
     packed, pivots = (as_operand(x) for x in lu_and_piv)
-    matrices.check_square("lu_unpack", packed)
+    matrices.check_matrices("lu_unpack", packed)
+    m, k = packed.shape[-2], min(packed.shape[-2:])
+    if m > k:  # the rows below were exchanged with none
+        below = np.broadcast_to(np.arange(k, m), (*pivots.shape[:-1], m - k))
+        pivots = np.concatenate([pivots, below], axis=-1)
     rows = inverse_permutation(permutation_of(pivots))
-    return LUResult(_permutation(packed, rows), _lower(packed, packed.shape[-1]), triu(packed))
+    return LUResult(_permutation(packed, rows), _lower(packed, k), triu(packed[..., :k, :]))
 
 
 @composite(ref="scipy.linalg.lu_solve", method=False, smooth=True)

@@ -22,6 +22,7 @@ from numgrad.errors import NumgradValueError
 from numgrad.optim.lr_scheduler.base import (
     LRScheduler,
     check_optimizer,
+    copied,
     declared,
     fill,
     for_each_group,
@@ -213,7 +214,7 @@ class MomentumRange:
     def begin(self) -> None:
         """Write the range into the groups, and the highest momentum as the present one."""
         for group, base, highest in zip(self.groups, self.base, self.highest, strict=True):
-            set_momentum(group, highest, self.in_betas)
+            set_momentum(group, copied(highest), self.in_betas)  # which is filled later
             group["max_momentum"], group["base_momentum"] = highest, base
 
 

@@ -8,12 +8,14 @@ from numgrad.torch.paths import alias as _alias
 _namespace(
     globals(),
     {
-        "numgrad.autograd.anomaly": "detect_anomaly set_detect_anomaly",
         "numgrad.autograd.modes": "enable_grad inference_mode no_grad set_grad_enabled",
         "numgrad.torch.autograd": "forward_ad function functional graph variable",
+        "numgrad.torch.autograd.graph": "SavedTensor",
         "numgrad.torch.autograd.function": "Function NestedIOFunction",
+        "numgrad.torch.autograd.anomaly": "detect_anomaly set_detect_anomaly",
         "numgrad.torch.autograd.numerical": "gradcheck gradgradcheck",
-        "numgrad.torch.autograd.variable": "Variable backward grad",
+        "numgrad.torch.autograd.variable": "Variable backward grad is_multithreading_enabled "
+        "set_multithreading_enabled",
     },
 )
 _alias("numgrad.torch.autograd.numerical", "autograd.gradcheck")

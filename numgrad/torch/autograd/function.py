@@ -6,7 +6,10 @@ from typing import Any
 
 from numgrad.autograd import function as base
 from numgrad.autograd.function.function_call import FunctionCtx as BaseCtx
-from numgrad.torch.wrapping import unwrap, wrap
+from numgrad.autograd.variable import Tensor as Base
+from numgrad.errors import warn
+from numgrad.torch.autograd.graph import node_class
+from numgrad.torch.wrapping import Tensor, known, refuse_transformed, same, unwrap, wrap
 
 once_differentiable = base.once_differentiable
 
@@ -48,26 +51,36 @@ class FunctionCtx:
     @property
     def saved_variables(self) -> tuple[Any, ...]:
         """The same, under the name of older programs."""
+        warn("saved_variables is deprecated; use saved_tensors", DeprecationWarning)
         return self.saved_tensors
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """The Tensors that ``save_for_backward`` kept."""
-        return wrap(self._ctx.saved_tensors)
+        return tuple(map(same, self._ctx.saved_tensors))
 
 
 class Function(base.Function):
     """Base of operations whose forward and backward a user writes."""
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls._backward_cls = node_class(f"{cls.__name__}Backward")
+
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Call the Function."""
+        if not cls._defines("setup_context"):
+            refuse_transformed(f"autograd.Function {cls.__name__} without setup_context")
         given = tuple(map(unwrap, args))
+        for a in args:
+            if isinstance(a, Tensor):
+                known(a)
         result = super().apply(*given, **unwrap(kwargs))
         ours = {id(b): a for a, b in zip(args, given, strict=True) if a is not b}
         if not isinstance(result, tuple):
             return ours[id(result)] if id(result) in ours else wrap(result)
-        for r in result:  # one that is returned twice is one
+        for r in result:
             if id(r) not in ours:
                 ours[id(r)] = wrap(r)
         return tuple([ours[id(r)] for r in result])
@@ -75,7 +88,10 @@ class Function(base.Function):
     @classmethod
     def run_forward(cls, ctx: BaseCtx, args: tuple, keywords: dict[str, Any]) -> Any:
         """Call ``forward``, and ``setup_context`` if there is one."""
-        given, named = wrap(args), wrap(keywords)
+        given, named = (
+            tuple([same(a) if isinstance(a, Base) else wrap(a) for a in args]),
+            wrap(keywords),
+        )
         if not cls._defines("setup_context"):
             return unwrap(cls.forward(FunctionCtx(ctx), *given, **named))
         output = cls.forward(*given, **named)
@@ -99,8 +115,8 @@ class Function(base.Function):
         if rule is None:
             return None
 
-        def batched(info: Any, in_dims: Any, *args: Any) -> Any:
-            return unwrap(rule(info, in_dims, *wrap(args)))
+        def batched(info: Any, in_dims: Any, *args: Any, **keywords: Any) -> Any:
+            return unwrap(rule(info, in_dims, *wrap(args), **wrap(keywords)))
 
         return batched
 

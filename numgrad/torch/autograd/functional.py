@@ -7,13 +7,14 @@ from typing import Any
 
 from numgrad.autograd import functional as base
 from numgrad.torch.missing import refuse as _refuse
-from numgrad.torch.wrapping import unwrap, user_function, wrap
+from numgrad.torch.wrapping import refuse_transformed, unwrap, user_function, wrap
 
 
 def transform(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of numgrad's whose first argument is a function, for functions of users."""
 
     def called(func: Callable[..., Any], *args: Any, **params: Any) -> Any:
+        refuse_transformed(f"torch.autograd.functional.{function.__name__}")
         return wrap(function(user_function(func), *unwrap(args), **unwrap(params)))
 
     called.__name__ = function.__name__

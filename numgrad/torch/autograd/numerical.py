@@ -5,27 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from numgrad import testing
+from numgrad.errors import GradcheckError as GradcheckError, NumgradAssertionError
 from numgrad.torch.wrapping import unwrap, user_function
 
 
-class GradcheckError(RuntimeError):
-    """Raised where derivatives are not those of differences."""
-
-
-def gradcheck(func: Any, inputs: Any, **options: Any) -> bool:
+def gradcheck(func: Any, inputs: Any, *, masked: Any = None, **options: Any) -> bool:
     """Compare the first derivatives of a function with differences."""
-    return _checked(testing.gradcheck, func, unwrap(inputs), options)
+    if not (options.get("check_forward_ad") or options.get("check_backward_ad", True)):
+        raise NumgradAssertionError(
+            "gradcheck: Expected at least one of check_forward_ad and check_backward_ad to be True"
+        )
+    return testing.gradcheck(user_function(func), unwrap(inputs), **options)
 
 
-def gradgradcheck(func: Any, inputs: Any, grad_outputs: Any = None, **options: Any) -> bool:
+def gradgradcheck(
+    func: Any, inputs: Any, grad_outputs: Any = None, *, masked: Any = None, **options: Any
+) -> bool:
     """Compare the second derivatives of a function with differences."""
-    options["grad_outputs"] = unwrap(grad_outputs)
-    return _checked(testing.gradgradcheck, func, unwrap(inputs), options)
-
-
-def _checked(check: Any, func: Any, inputs: Any, options: dict[str, Any]) -> bool:
-    options.pop("masked", None)  # which concerns sparse layouts
-    try:
-        return bool(check(user_function(func), inputs, **options))
-    except AssertionError as error:
-        raise GradcheckError(str(error)) from None
+    given = unwrap(grad_outputs)
+    return testing.gradgradcheck(user_function(func), unwrap(inputs), given, **options)

@@ -27,6 +27,26 @@ def grad(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
     return _grad(_listed(outputs), _listed(inputs), *args, **kwargs)
 
 
+class set_multithreading_enabled:
+    """Remember whether backwards may use threads: each runs in the thread that calls it."""
+
+    _chosen = True
+
+    def __init__(self, mode: bool) -> None:
+        self._before = set_multithreading_enabled._chosen
+        set_multithreading_enabled._chosen = bool(mode)
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *exception: object) -> None:
+        set_multithreading_enabled._chosen = self._before
+
+
+def is_multithreading_enabled() -> bool:
+    """What ``set_multithreading_enabled`` was told."""
+    return set_multithreading_enabled._chosen
+
+
 def is_inference(input: Tensor) -> bool:
     """Whether a Tensor was made in inference mode."""
     return bool(input.is_inference())  # pyright: ignore[reportAttributeAccessIssue]

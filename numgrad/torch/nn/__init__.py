@@ -5,7 +5,13 @@ from typing import Any as _Any
 
 from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.nn import functional, init, layers as _layers, utils
-from numgrad.torch.nn.module import REGISTRATIONS as _REGISTRATIONS, Buffer, Module
+from numgrad.torch.nn.module import (
+    REGISTRATIONS as _REGISTRATIONS,
+    Buffer,
+    Module,
+    UninitializedBuffer,
+    UninitializedParameter,
+)
 from numgrad.torch.paths import alias as _alias
 from numgrad.torch.settings import OF_LAYERS as _OF_LAYERS, install as _install
 from numgrad.torch.wrapping import Parameter
@@ -14,7 +20,8 @@ _CLASSES = _layers.classes()
 globals().update(_CLASSES | _REGISTRATIONS)
 _HERE = {
     "Buffer": Buffer, "Module": Module, "Parameter": Parameter, "functional": functional,
-    "init": init, "utils": utils,
+    "init": init, "utils": utils, "UninitializedBuffer": UninitializedBuffer,
+    "UninitializedParameter": UninitializedParameter,
 }  # fmt: skip
 __all__ = sorted(["parallel", *_HERE, *_CLASSES])
 for _cls in _CLASSES.values():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, wraps
-from types import SimpleNamespace
 from typing import Any
 
 from numgrad.autograd.variable import Tensor as Base
@@ -21,7 +20,6 @@ _LEGACY = ("size_average", "reduce", "_stacklevel")
 def of_functional(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of numgrad's functional as one of Tensors of this room."""
     name = function.__name__
-    named: Any = SimpleNamespace(name=name, named=None)
     rule = DTYPES.get(name)
 
     @wraps(function)
@@ -40,7 +38,7 @@ def of_functional(function: Callable[..., Any]) -> Callable[..., Any]:
             as_runtime_error(error)
             raise
         if out is not None:
-            return write(named, out, result)
+            return write(name, out, result)
         if type(result) is not Base:
             return wrap(result)
         for a, b in zip(args, given, strict=True):

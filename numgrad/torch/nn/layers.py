@@ -24,11 +24,11 @@ from numgrad.errors import (
     NumgradTypeError,
     NumgradValueError,
 )
-from numgrad.nn.lazy import LazyModule, UninitializedParameter as BaseUninitialized
 from numgrad.nn.module.members import KINDS
 from numgrad.torch import dtypes
 from numgrad.torch.calls import cast
 from numgrad.torch.nn.module import Module, containers, hooks
+from numgrad.torch.specialization import GIVEN, specialize
 from numgrad.torch.wrapping import Tensor, face_function, same, unwrap, user_function, wrap
 
 _get, _new = object.__getattribute__, object.__new__
@@ -55,9 +55,6 @@ class View:
         return inner(getattr(_get(self, "__dict__")["_face"], name))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "__class__":  # a lazy layer becomes another
-            value = LAYERS[value]
-            object.__setattr__(self, name, value._view)
         setattr(_get(self, "__dict__")["_face"], name, outer(value))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: D102
@@ -129,13 +126,6 @@ def adopt(face: Any, layer: nn.Module) -> None:
     for name, value in state.items():
         if name not in ("_module_hooks", "_is_hooked", "_state_hooks"):
             face.__dict__[name] = outer(value)
-    if isinstance(layer, LazyModule):
-        face._register_load_state_dict_pre_hook(_measure, True)
-
-
-def _measure(face: Any, *args: Any) -> None:
-    """Let a lazy layer become the plain one for the state that is loaded."""
-    LazyModule._measure_state(view(face), *args)
 
 
 def _argument(value: Any) -> Any:
@@ -317,12 +307,10 @@ def layer_class(name: str, cls: type[nn.Module], bases: tuple[type, ...]) -> typ
                 namespace[key] = property(lambda self, key=key: outer(getattr(view(self), key)))
             elif isinstance(value, int | str | tuple | bool) and not key.startswith("__"):
                 namespace[key] = value
-    namespace["_layer"] = cls
+    signature = inspect.signature(cls)
+    namespace["_layer"], namespace["__signature__"] = cls, signature
     namespace["_view"] = _view_class(name, cls)
-    try:
-        namespace["_has_dtype"] = "dtype" in inspect.signature(cls).parameters
-    except ValueError:
-        namespace["_has_dtype"] = False
+    namespace["_has_dtype"] = "dtype" in signature.parameters
     namespace["_rule"] = DTYPES.get(name, "one" if namespace["_has_dtype"] else None)
     made: Any = type(name, bases, namespace)
     LAYERS[cls] = made
@@ -341,15 +329,6 @@ class _BatchNorm(Layer):
         if tracked is not None and (metadata.get("version") or 1) < 2:
             state_dict.setdefault(f"{prefix}num_batches_tracked", tracked)
         super()._load_from_state_dict(state_dict, prefix, metadata, *args)
-
-
-class _IsUninitialized(type):
-    def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(getattr(instance, "_tensor", None), BaseUninitialized)
-
-
-class UninitializedParameter(metaclass=_IsUninitialized):
-    """The class of parameters of a lazy layer before its first call."""
 
 
 _GROUPS = {
@@ -373,11 +352,13 @@ def _causal_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
 def classes() -> dict[str, type]:
     """All modules by name."""
     made: dict[str, type] = {group: type(group, (Layer,), {}) for group in _GROUPS}
-    made["_BatchNorm"], made["UninitializedParameter"] = _BatchNorm, UninitializedParameter
+    made["_BatchNorm"] = _BatchNorm
     bases = {name: made[group] for group, text in _GROUPS.items() for name in text.split()}
     for name in dir(nn):
         cls = getattr(nn, name)
         if not isinstance(cls, type) or not issubclass(cls, nn.Module) or cls is nn.Module:
+            continue
+        if issubclass(cls, nn.LazyModuleMixin):
             continue
         own = getattr(containers, name, None)
         if (
@@ -391,5 +372,12 @@ def classes() -> dict[str, type]:
         else:
             base = bases.get(name) or (made["_Loss"] if name.endswith("Loss") else Layer)
             made[name] = layer_class(name, cls, (base,))
+    GIVEN.update({name: cls for name, cls in made.items() if hasattr(nn, f"Lazy{name}")})
+    lazy = specialize("numgrad.nn.lazy")
+    for name in (
+        "LazyModuleMixin",
+        *(f"Lazy{name}" for name in made if hasattr(nn, f"Lazy{name}")),
+    ):
+        LAYERS[getattr(nn, name)] = made[name] = getattr(lazy, name)
     made["Transformer"].generate_square_subsequent_mask = staticmethod(_causal_mask)  # pyright: ignore
     return made

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
-from numgrad.nn.module import state_dict as numgrad_states
+from numgrad.nn.module import state_dict as numgrad_states, uninitialized
 from numgrad.torch import dtypes
 from numgrad.torch.autograd.function import Function
 from numgrad.torch.specialization import GIVEN, specialize
-from numgrad.torch.wrapping import Tensor, known, same, unwrap, wrap
+from numgrad.torch.wrapping import Parameter, Tensor, known, same, unwrap
 
 
 class Buffer(Tensor):
@@ -30,9 +30,59 @@ class Buffer(Tensor):
         x.persistent = persistent
         return known(x)  # pyright: ignore[reportReturnType]
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
-        twin = Buffer(wrap(self._tensor.__deepcopy__(memo)), persistent=self.persistent)
-        return memo.setdefault(id(self), twin)
+
+class _Uninitialized(uninitialized.Uninitialized):
+    """A parameter or buffer whose Tensor is an uninitialized one of numgrad's."""
+
+    __slots__ = ()
+    _tensor: Any
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Become a parameter or buffer of a shape, whose values may be anything."""
+        self._tensor.materialize(unwrap(shape), device, unwrap(dtype))
+        self.__class__ = self.cls_to_become
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return type(self), (self.requires_grad, None, self.dtype), vars(self)  # pyright: ignore
+
+    def share_memory_(self) -> None:
+        """Refuse: there is no memory."""
+        raise self._tensor._refusal("share memory on an uninitialized: memory")
+
+
+class UninitializedParameter(_Uninitialized, Parameter):
+    """A parameter of a lazy layer, which has no elements before the layer's first call."""
+
+    __slots__ = ()
+    cls_to_become: ClassVar = Parameter
+
+    def __new__(  # noqa: D102
+        cls, requires_grad: bool = True, device: Any = None, dtype: Any = None
+    ) -> UninitializedParameter:
+        d = (dtype or dtypes.get_default_dtype()).numpy
+        return _of_tensor(cls, uninitialized.UninitializedParameter(requires_grad, None, d))
+
+
+class UninitializedBuffer(_Uninitialized, Buffer):
+    """A buffer of a lazy layer, which has no elements before the layer's first call."""
+
+    __slots__ = ()
+    cls_to_become: ClassVar = Buffer
+
+    def __new__(  # noqa: D102
+        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None,
+        persistent: bool = True,
+    ) -> UninitializedBuffer:  # fmt: skip
+        d = (dtype or dtypes.get_default_dtype()).numpy
+        x = _of_tensor(cls, uninitialized.UninitializedBuffer(False, None, d))
+        x.persistent = persistent
+        return x
+
+
+def _of_tensor(cls: Any, tensor: Base) -> Any:
+    x = object.__new__(cls)
+    x._tensor = tensor
+    return known(x)
 
 
 def _taken(tensor: Tensor, value: Any, assign: bool) -> tuple[Any, str | None]:
@@ -47,8 +97,10 @@ def _as_base(value: Any) -> Any:
 
 GIVEN["Function"] = Function
 GIVEN["Buffer"] = Buffer
-members = specialize("numgrad.nn.module.members")
+GIVEN["UninitializedParameter"] = UninitializedParameter
+GIVEN["UninitializedBuffer"] = UninitializedBuffer
 hooks = specialize("numgrad.nn.module.hooks")
+members = specialize("numgrad.nn.module.members")
 states = specialize("numgrad.nn.module.state_dict", _taken=_taken)
 _base = specialize("numgrad.nn.module.module").Module
 
@@ -67,7 +119,8 @@ class Module(_base):
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for param in self._parameters.values():
+        lazy = {id(b): b for b in self._buffers.values() if isinstance(b, UninitializedBuffer)}
+        for param in [*self._parameters.values(), *lazy.values()]:
             if param is None:
                 continue
             with no_grad():
@@ -75,7 +128,7 @@ class Module(_base):
                 if param.grad is not None:
                     param.grad.data = fn(param.grad.data)
         for name, buffer in self._buffers.items():
-            if buffer is not None:
+            if buffer is not None and id(buffer) not in lazy:
                 self._buffers[name] = fn(buffer)
         return self
 
@@ -139,7 +192,9 @@ class Module(_base):
 
     def share_memory(self) -> Self:
         """Move the values to memory that processes made by ``fork`` share."""
-        return self._apply(lambda t: t.share_memory_())
+        for member in [*self.parameters(), *self.buffers()]:
+            member.share_memory_()
+        return self
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> Any:
         """Call a hook as ``register_full_backward_hook`` does."""
@@ -156,11 +211,10 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> Any:
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
     """Take a prefix away from the keys of a state."""
-    metadata = getattr(state_dict, "_metadata", None)
-    for entries in [state_dict] if metadata is None else [state_dict, metadata]:
+    for entries in (state_dict, getattr(state_dict, "_metadata", {})):
         for key in list(entries):
-            if key.startswith(prefix) and (entries is state_dict or key != prefix):
-                entries[key.removeprefix(prefix)] = entries.pop(key)
+            if key.startswith(prefix) or (key and key == prefix.replace(".", "")):
+                entries[key[len(prefix) :]] = entries.pop(key)
 
 
 REGISTRATIONS = {

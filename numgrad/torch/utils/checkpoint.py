@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
+from numgrad.errors import warn
 from numgrad.tensors import checkpoint as base
 from numgrad.torch.wrapping import unwrap, user_function, wrap
 
@@ -12,24 +15,48 @@ noop_context_fn = base.noop_context_fn
 set_checkpoint_early_stop = base.set_checkpoint_early_stop
 
 
+_debug: ContextVar[bool | None] = ContextVar("debug", default=None)
+_OPTIONS = ("context_fn", "determinism_check", "early_stop", "preserve_rng_state", "debug")
+
+
+@contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Decide for the checkpoints called inside whether errors name lines; None: they do."""
+    before = _debug.set(enabled)
+    try:
+        yield
+    finally:
+        _debug.reset(before)
+
+
 def checkpoint(
     function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
     """Call a function without keeping what its backward needs: that is computed again.
 
-    ``use_reentrant`` is accepted: gradients are the same either way.
+    ``use_reentrant`` is accepted: gradients are the same either way. Leaving it out warns.
     """
+    _check_told(use_reentrant)
     options = {k: kwargs.pop(k) for k in _OPTIONS if k in kwargs}
+    if (chosen := _debug.get()) is not None:
+        options["debug"] = chosen
     given = unwrap(kwargs)
     return wrap(base.checkpoint(user_function(function), *map(unwrap, args), **options, **given))
 
 
-_OPTIONS = ("context_fn", "determinism_check", "early_stop", "preserve_rng_state", "debug")
+def _check_told(use_reentrant: bool | None) -> None:
+    if use_reentrant is None:
+        warn(
+            "checkpoint: the use_reentrant parameter should be passed explicitly, since PyTorch "
+            "asks for it; here gradients are the same either way",
+            UserWarning,
+        )
 
 
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
     """Call functions one after the other, in segments that are computed again."""
+    _check_told(use_reentrant)
     steps = [user_function(f) for f in functions]
     return wrap(base.checkpoint_sequential(steps, segments, unwrap(input), **kwargs))

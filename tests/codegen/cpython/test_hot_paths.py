@@ -22,6 +22,7 @@ from numgrad.codegen.cpython import (
 )
 from numgrad.core.declare import elementwise
 from numgrad.core.op import OPS
+from numgrad.errors import NumgradRuntimeError
 from numgrad.tensors import recorder
 from tests.python_paths import machine_code, python_paths
 
@@ -313,6 +314,123 @@ def test_threads():
     assert len(found) == 200
     for values in found:
         assert all(np.array_equal(x, y) for x, y in zip(values, expected, strict=True))
+
+
+# ------------------------------------------------------------------------------- writes in place
+
+
+def read_only():
+    x = ng.asarray(np.arange(1.0, 67.0))
+    x._array.flags.writeable = False
+    return x
+
+
+def without_history():
+    with ng.no_grad():
+        return ng.tensor(np.arange(1.0, 69.0), requires_grad=True)[1:67]
+
+
+WRITTEN_TO = {
+    "array": lambda: ng.tensor(np.arange(1.0, 67.0)),
+    "of float32": lambda: ng.tensor(np.arange(1.0, 67.0, dtype="float32")),
+    "of integers": lambda: ng.tensor(np.arange(1, 67)),
+    "a user's": lambda: ng.asarray(np.arange(1.0, 67.0)),
+    "read-only": read_only,
+    "view": lambda: ng.tensor(np.arange(69.0))[2:68],
+    "strided": lambda: ng.tensor(np.arange(132.0))[::2],
+    "leaf": lambda: ng.tensor(np.arange(1.0, 67.0), requires_grad=True),
+    "view of a leaf": lambda: ng.tensor(np.arange(1.0, 69.0), requires_grad=True)[1:67],
+    "view of a leaf without history": without_history,
+    "result": lambda: ng.tensor(np.arange(1.0, 67.0), requires_grad=True) * 1.0,
+    "parameter": lambda: ng.nn.Parameter(np.arange(1.0, 67.0)),
+}
+WRITES = {
+    "number": lambda x: x.multiply_(1.5),
+    "integer": lambda x: x.add_(2),
+    "operator": lambda x: x.__isub__(ng.tensor(np.linspace(0.5, 1.5, 66))),
+    "itself": lambda x: x.multiply_(x),
+    "function": lambda x: x.sqrt_(),
+    "across": lambda x: x[1:].add_(x[:-1]),
+    "broadcast": lambda x: x.divide_(ng.tensor(3.0)),
+    "too many": lambda x: x.add_(ng.ones((2, 66))),
+    "recorded": lambda x: x.multiply_(ng.tensor(np.ones(66), requires_grad=True)),
+    "numbers": lambda x: x.copy_(ng.tensor(np.linspace(0.5, 1.5, 66))),
+    "zeros": lambda x: x.zero_(),
+    "one": lambda x: x.fill_(0.1),
+    "part": lambda x: x.__setitem__(slice(1, 3), x[2:4]),
+}
+
+
+def write_several(make, write, recording):
+    """What writes leave: numbers, versions, histories, or the class of an error."""
+    seen = []
+    for _ in range(3):
+        x = make()
+        try:
+            with ng.set_grad_enabled(recording):
+                assert write(x) is x or write in (WRITES["across"], WRITES["part"])
+            y = (x * x).sum()
+            if y.requires_grad:
+                y.backward()
+            seen.append((x.numpy(force=True).tolist(), x._version, x.requires_grad, x.is_leaf))
+        except Exception as error:
+            seen.append((type(error), str(error)))
+    assert all(str(each) == str(seen[0]) for each in seen)
+    return seen[0]
+
+
+@pytest.mark.parametrize("target", WRITTEN_TO)
+def test_writes_in_place_are_those_of_python(target, in_python):
+    for name, write in WRITES.items():
+        for recording in (True, False):
+            args = WRITTEN_TO[target], write, recording
+            expected = in_python(write_several, *args)
+            assert str(write_several(*args)) == str(expected), name
+
+
+def test_numbers_written_in_place_are_those_of_numpy():
+    x, other = ng.tensor(np.arange(1.0, 7.0)), np.linspace(0.5, 1.5, 6)
+    expected = np.arange(1.0, 7.0)
+    for _ in range(3):
+        x += ng.tensor(other)
+        x *= 0.5
+        x[1:] -= x[:-1]
+        x /= ng.tensor(2.0)
+        expected += other
+        expected *= 0.5
+        expected[1:] -= expected[:-1]
+        expected /= 2.0
+    assert x.numpy().tolist() == expected.tolist()
+    assert x._version == 15  # the part is written, and stored
+
+
+def test_what_was_saved_before_a_write_is_missed():
+    x, y = leaf(4), ng.tensor(np.ones(4))
+    for _ in range(3):
+        z = (x * y).sum()
+        y *= 2.0
+        with pytest.raises(NumgradRuntimeError, match="version"):
+            z.backward()
+
+
+def test_memory_of_users_is_guarded(in_python):
+    """Operands over a user's ndarray are saved as they are now, or their change is missed."""
+
+    def run(requires_grad):
+        memory = np.arange(1.0, 4.0)
+        x, w = ng.asarray(memory), leaf(3)
+        x.requires_grad = requires_grad
+        z = (x * w).sum()
+        memory[:] = 7.0
+        try:
+            z.backward()
+        except NumgradRuntimeError as error:
+            return str(error)
+        return w.grad.numpy().tolist()
+
+    for requires_grad in (False, True):
+        assert [run(requires_grad) for _ in range(3)] == [in_python(run, requires_grad)] * 3
+    assert run(False) == [1.0, 2.0, 3.0]
 
 
 # --------------------------------------------------------------------- what is out of the ordinary
