@@ -10,7 +10,7 @@ from typing import Any, TypeVar, dataclass_transform
 
 from numgrad.autograd.hooks import RemovableHandle, register
 from numgrad.autograd.modes import enable_grad, no_grad, set_grad_enabled
-from numgrad.autograd.variable import gradient_of, set_gradient
+from numgrad.autograd.variable import constant, gradient_of, set_gradient
 from numgrad.core.arguments import REQUIRED
 from numgrad.core.interpreter import state
 from numgrad.core.options import Option, declare, option
@@ -104,8 +104,8 @@ def _deferred_step(optimizer: Any, closure: Callable[[], Any] | None = None) -> 
             "cannot be part of a compiled function; compile the closure, and take the step outside"
         )
     loss = optimizer._evaluate(closure)
-    params = [p for group in optimizer.param_groups for p in group["params"]]
-    stepped = [p for p in params if gradient_of(p) is not None]
+    params = [base_of(p) for group in optimizer.param_groups for p in group["params"]]
+    stepped = [p for p in params if state.ground.gradient(p) is not None]
 
     def step(*gradients: Any) -> tuple:
         before = [p._grad for p in params]
@@ -113,15 +113,20 @@ def _deferred_step(optimizer: Any, closure: Callable[[], Any] | None = None) -> 
             for p in params:
                 p._grad = None
             for p, g in zip(stepped, gradients, strict=True):
-                p._grad = Tensor(g)
+                p._grad = constant(g)
             optimizer.step()
         finally:
             for p, g in zip(params, before, strict=True):
                 p._grad = g
         return tuple(p._array for p in stepped)
 
-    state.ground.effect(step, [gradient_of(p) for p in stepped], stepped)
+    state.ground.effect(step, [state.ground.gradient(p) for p in stepped], stepped)
     return loss
+
+
+def base_of(parameter: Any) -> Tensor:
+    """The Tensor whose memory a step changes: here the parameter itself."""
+    return parameter
 
 
 _Class = TypeVar("_Class", bound=type)

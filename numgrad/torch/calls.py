@@ -56,6 +56,7 @@ from numgrad.autograd.modes import enable_grad, no_grad
 from numgrad.autograd.variable import Tensor as Base, root
 from numgrad.autograd.versions import mark_written
 from numgrad.codegen.cpython import hot_paths
+from numgrad.core.abstract import AbstractLength
 from numgrad.core.axis import AxisOp
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.interpreter import state
@@ -537,7 +538,7 @@ def restride(x: Tensor, name: str, row: TableRow, args: tuple, params: dict[str,
 
 def acceptable(other: Any) -> bool:
     """Whether operators compute with an operand."""
-    return isinstance(other, (Tensor, Base, np.ndarray, *_NUMBERS))
+    return isinstance(other, (Tensor, Base, np.ndarray, AbstractLength, *_NUMBERS))
 
 
 def _listed(function: Any, method: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,28 +1,46 @@
 """``torch.compile``: ``ng.jit`` of functions and modules.
 
-Note [Captured values of compiled functions]
---------------------------------------------
-``ng.jit`` reads Tensors that a function captures at each call; numbers become part of the program.
-So programs are kept by what else may change between calls: the training mode of modules, and
-numbers, strings and bools, that the function finds in its closure or among its globals.
+Note [Programs]
+---------------
+A call's Tensors are the inputs of a program, which ``ng.jit`` makes; there is one for each way in
+which arguments nest and for their other values: numbers, flags, objects. What the function finds
+around itself ``ng.jit`` reads, or guards. After ``_MANY`` programs numbers become inputs, too.
+Lengths are inputs unless the function cannot be traced so.
+
+Note [Effects of compiled functions]
+------------------------------------
+PyTorch's users count on what a function does besides returning: it prints, appends to a list, keeps
+a running average or a hidden state in ``self``. Tensors that a function sets as attributes of
+modules and objects become results of the program, and are set after each call. Everything else
+(Note [Side effects of steps] in ``compiler.trace.side_effects``; schedules, modes, counters) leaves
+the function to Python, with one warning, as all does that cannot be traced.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from inspect import unwrap as original
+from functools import wraps
+from types import CellType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 import numgrad as ng
+from numgrad.compiler.trace.side_effects import SideEffects, is_own
+from numgrad.core.bytecode import all_codes
+from numgrad.core.interpreter import state
+from numgrad.core.referents import CELL, referents
+from numgrad.core.tree import align, flatten, unflatten
 from numgrad.errors import NumgradRuntimeError, NumgradTraceError, NumgradValueError
+from numgrad.libraries import is_users
 from numgrad.torch.nn.module import Module
-from numgrad.torch.wrapping import unwrap, user_function, wrap
+from numgrad.torch.wrapping import Tensor, unwrap, wrap
 
 _MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 _BACKENDS = ("inductor", "aot_eager", "eager")
-_RANDOM = ".*drew random numbers from np.random while it was traced"
+_ONCE = ".* while it was traced"
 
 
 def compile(
@@ -80,53 +98,243 @@ def compile(
 
 
 def _compiled(function: Callable[..., Any], fullgraph: bool, dynamic: bool) -> Callable[..., Any]:
-    programs: dict[Any, Any] = {}
-    name = getattr(function, "__name__", type(function).__name__)
-    refused = False
+    programs = _Programs(function, dynamic)
+    refused = begun = False
 
+    @wraps(function, updated=())
     def called(*args: Any, **kwargs: Any) -> Any:
-        nonlocal refused
-        if refused:
+        nonlocal refused, begun
+        if refused or state.ground.deferred or state.interpreters:
             return function(*args, **kwargs)
-        key = tuple(_state(function))
-        program = programs.get(key)
         try:
-            if program is not None:
-                return wrap(program(*unwrap(args), **unwrap(kwargs)))
-            program = ng.jit(user_function(function), dynamic=dynamic)
-            with warnings.catch_warnings():
-                warnings.filterwarnings("error", _RANDOM)
-                result = wrap(program(*unwrap(args), **unwrap(kwargs)))
-        except (NumgradTraceError, UserWarning) as error:
+            return programs.call(args, kwargs)
+        except Exception as error:
+            if isinstance(error, _Begun) and not begun:
+                begun = True
+                return function(*args, **kwargs)
+            result = None
+            if not (fullgraph and isinstance(error, NumgradTraceError | UserWarning)):
+                result = function(*args, **kwargs)  # which raises what is an error of its own
             if fullgraph:
-                raise NumgradRuntimeError(f"compile: {name} cannot be traced: {error}") from error
+                told = f"compile: {programs.name} cannot be traced: {error}"
+                raise NumgradRuntimeError(told) from error
             refused = True
-            warnings.warn(f"compile: {name} runs as it is: {error}", stacklevel=2)
-            return function(*args, **kwargs)
-        programs[key] = program
-        return result
+            warnings.warn(f"compile: {programs.name} runs as it is: {error}", stacklevel=2)
+            return result
 
-    called.__name__, called.__doc__ = name, function.__doc__
-    vars(called)["__wrapped__"] = function
     return called
 
 
-def _state(function: Any) -> Iterator[Any]:
-    """What a program depends on: Note [Captured values of compiled functions]."""
-    function = original(function)
-    owner = getattr(function, "__self__", None)
-    if isinstance(owner, Module):
-        yield from (m.training for m in owner.modules())
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return
-    captured = [c.cell_contents for c in getattr(function, "__closure__", None) or ()]
-    known = function.__globals__
-    for value in (*captured, *(known.get(n) for n in code.co_names)):
-        if isinstance(value, Module):
-            yield from (m.training for m in value.modules())
-        elif isinstance(value, bool | int | float | str):
-            yield type(value), value
+_MANY, _MOST, _REACH = 8, 64, 2_000
+"""Programs after which numbers become inputs, and after which there are no more; objects."""
+_VALUES = (bool, int, float, complex, str, bytes, type(None))
+
+
+class _Programs:
+    """The programs of a function: Note [Programs]."""
+
+    def __init__(self, function: Callable[..., Any], dynamic: bool) -> None:
+        self.function, self.dynamic = function, dynamic
+        self.name = getattr(function, "__name__", type(function).__name__)
+        self.programs: dict[Any, Any] = {}
+        self.numbers: bool | None = None
+
+    def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """The result by the program for such arguments."""
+        values: list[Any] = []
+        if not kwargs and all([type(a) is Tensor for a in args]):
+            key, nesting, values = len(args), None, list(args)
+        else:
+            nesting = flatten((args, kwargs), values)
+            key = self._key(nesting, values)
+        program = self.programs.get(key)
+        if program is not None:
+            try:
+                return self._run(program, values)
+            except Exception:  # other lengths may need a program of their own
+                if not self.dynamic:
+                    raise
+            del self.programs[key]
+        return self._first(nesting or flatten((args, kwargs), []), values)
+
+    def _first(self, nesting: Any, values: list[Any]) -> Any:
+        """The result by a new program, with as many inputs as can be traced."""
+        if any(isinstance(x, np.ndarray) for x in values):
+            raise NumgradTraceError("an argument is an ndarray; pass torch.from_numpy of it")
+        count = len(self.programs)
+        if count >= _MOST:
+            raise NumgradTraceError(f"it was called with {count} combinations of numbers, objects")
+        modes = [(False, True), (False, False)][not self.dynamic :]
+        if self.numbers or (count >= _MANY and self.numbers is None):
+            modes.insert(0, (True, self.dynamic))
+        for mode in modes:
+            try:
+                program = self._program(nesting, values, *mode)
+                with warnings.catch_warnings():
+                    warnings.filterwarnings("error", _ONCE)
+                    result = self._run(program, values)
+            except Exception:
+                if mode is modes[-1]:
+                    raise
+                continue
+            self.numbers, self.dynamic = mode[0] if modes[0][0] else self.numbers, mode[1]
+            plain = nesting == flatten((tuple(values), {}), [])
+            plain = plain and all([type(x) is Tensor for x in values])
+            self.programs[len(values) if plain else self._key(nesting, values)] = program
+            return result
+
+    def _key(self, nesting: Any, values: list[Any]) -> Any:
+        return nesting, *[_kind_of(x, bool(self.numbers)) for x in values]
+
+    def _program(self, nesting: Any, values: list[Any], numbers: bool, dynamic: bool) -> Any:
+        """A compiled function of the inputs, the places of these, and the other values."""
+        places = [k for k, x in enumerate(values) if isinstance(_kind_of(x, numbers), type)]
+        fixed = [None if k in places else x for k, x in enumerate(values)]
+        function, name = self.function, self.name
+
+        def traced(*inputs: Any) -> Any:
+            leaves = fixed.copy()
+            for place, x in zip(places, inputs, strict=True):
+                leaves[place] = wrap(x)
+            args, kwargs = unflatten(nesting, iter(leaves))
+            if not state.ground.deferred:
+                return unwrap(function(*args, **kwargs)), {}
+            around = _Surroundings(function, fixed)
+            try:
+                with SideEffects(name, function):
+                    result = function(*args, **kwargs)
+                    written = around.written()
+                    around.restore()
+            finally:
+                around.restore()
+            after: list[Any] = []
+            where = align(nesting, (args, kwargs), after, "its arguments")
+            if where is not None or any(x is not y for x, y in zip(after, leaves, strict=True)):
+                raise NumgradTraceError(f"{name} changes containers among its arguments")
+            return unwrap(result), unwrap(written)
+
+        traced.__name__ = name
+        return ng.jit(traced, dynamic=dynamic), places, fixed
+
+    def _run(self, program: Any, values: list[Any]) -> Any:
+        compiled, places, fixed = program
+        result, written = compiled(*[unwrap(values[k]) for k in places])
+        if written:
+            places = _places(self.function, fixed)
+            places = {
+                id(p): p for each in places for p in (each[0] if type(each) is tuple else each,)
+            }
+            for (place, key), value in written.items():
+                places[place][key] = wrap(value)
+        return wrap(result)
+
+
+def _kind_of(x: Any, numbers: bool) -> Any:
+    """What a program depends on of an argument."""
+    kind = type(x)
+    if isinstance(x, Tensor) or (numbers and kind in (int, float)):
+        return kind
+    if kind is float:
+        return kind, repr(x)  # zeros have signs
+    return (kind, x) if kind in _VALUES else id(x)
+
+
+class _Surroundings:
+    """What attributes, variables and containers hold that a function can reach."""
+
+    def __init__(self, function: Any, values: list[Any]) -> None:
+        self.before = [(place, _held(place)) for place in _places(function, values)]
+
+    def restore(self) -> None:
+        """Let them hold it again."""
+        for place, before in self.before:
+            now = _held(place)
+            if list(now) == list(before) and all(now[k] is x for k, x in before.items()):
+                continue
+            if isinstance(place, CellType):
+                place.cell_contents = before[""]
+            elif isinstance(place, list):
+                place[:] = before.values()
+            elif isinstance(place, tuple):
+                place[0].update(before)
+            else:
+                place.clear()
+                place.update(before)
+
+    def written(self) -> dict[Any, Any]:
+        """The Tensors that are there now, by place and key.
+
+        Raises
+        ------
+        NumgradTraceError
+            If there is something else.
+        """
+        results: dict[Any, Any] = {}
+        for place, before in self.before:
+            now = {} if isinstance(place, CellType) else _held(place)
+            for key, value in now.items():
+                known = before.get(key)
+                if value is known or (type(known) in _VALUES and value == known):
+                    continue
+                if isinstance(value, Tensor) and len(now) >= len(before):
+                    results[id(place[0] if isinstance(place, tuple) else place), key] = value
+                else:
+                    raise (_Begun if known is None else NumgradTraceError)(
+                        f"{key!r} is set around it, which would be done when it is compiled and "
+                        "not in each call"
+                    )
+        return results
+
+
+def _held(place: Any) -> dict[Any, Any]:
+    """What a place of ``_places`` holds, by key."""
+    if isinstance(place, CellType):
+        return {"": place.cell_contents}
+    if isinstance(place, tuple):
+        return {name: place[0][name] for name in place[1] if name in place[0]}
+    return dict(enumerate(place)) if isinstance(place, list) else dict(place)
+
+
+class _Begun(NumgradTraceError):
+    """Something is there for the first time: another call may find it."""
+
+
+def _places(function: Any, values: list[Any]) -> Iterator[Any]:
+    """Places that a function can reach.
+
+    Dictionaries, those of members and attributes among them, lists, cells of enclosed variables,
+    and pairs of the globals of a function and the names that it has for them.
+    """
+    waiting, seen = [function, *values], {}
+    while waiting and len(seen) < _REACH:
+        x = waiting.pop()
+        if type(x) in _VALUES or isinstance(x, Tensor | np.ndarray | type) or id(x) in seen:
+            continue
+        seen[id(x)] = x
+        for value, kind, _, holder, _ in referents(x) or ():
+            waiting.append(value)
+            if kind == CELL:
+                yield holder
+        code = getattr(x, "__code__", None)
+        if is_own(type(x)):
+            waiting += [f for c in type(x).__mro__ if is_own(c) for f in vars(c).values()]
+        if isinstance(x, Module):
+            waiting += vars(x).values()
+            yield vars(x)
+        elif isinstance(x, dict | list):
+            yield x
+        elif code is not None and is_users(code.co_filename):
+            names = [n for each in all_codes(code) for n in each.co_names]
+            waiting += [x.__globals__[n] for n in names if n in x.__globals__]
+            yield x.__globals__, names
+        elif code is None and hasattr(x, "__dict__") and _has_state(x):
+            waiting += vars(x).values()
+            yield vars(x)
+
+
+def _has_state(x: Any) -> bool:
+    """Whether an object is of a user's class, or an optimizer or schedule."""
+    return is_own(type(x)) or hasattr(x, "state_dict")
 
 
 _programs: WeakKeyDictionary[Module, Any] = WeakKeyDictionary()

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from numgrad.core.abstract import AbstractLength
 from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradTypeError
 
 BOOL, INTEGER, FLOAT, COMPLEX = range(4)
@@ -142,7 +143,7 @@ def category_of_number(number: Any) -> np.dtype[Any]:
     """NumPy's dtype that a Python number counts as."""
     if isinstance(number, bool | np.bool):
         return bool_.numpy
-    if isinstance(number, int | np.integer):
+    if isinstance(number, int | np.integer | AbstractLength):
         return int64.numpy
     return (_default if isinstance(number, float | np.floating) else _default.to_complex()).numpy
 

@@ -222,8 +222,8 @@ def _seen(x: Any, shape: Any, dtype: Any, strides: Any, offset: int = 0) -> Any:
 
 
 def contiguous(x: Any) -> bool:
-    """Whether elements lie one behind the other in order; examples of a batch count as if."""
-    return isinstance(x, Batched) or x._array.flags.c_contiguous
+    """Whether elements lie one behind the other; what has no memory of its own counts as if."""
+    return isinstance(x, Batched) or state.ground.deferred or x._array.flags.c_contiguous
 
 
 def _is_plain(x: Any) -> bool:

@@ -37,7 +37,7 @@ from numgrad.autograd.variable import Parameter as BaseParameter, Tensor as Base
 from numgrad.core.interpreter import state
 from numgrad.core.tree import container_of, join, split
 from numgrad.errors import NumgradRuntimeError
-from numgrad.torch.dtypes import dtype, get_default_dtype
+from numgrad.torch.dtypes import OF, dtype, get_default_dtype
 
 _new = object.__new__
 
@@ -115,7 +115,9 @@ def wrap(value: Any) -> Any:
         return kind(map(wrap, value))
     if kind is dict:
         return {key: wrap(each) for key, each in value.items()}
-    return value if kind in _PLAIN else _through(wrap, value)
+    if kind in _PLAIN:
+        return value
+    return OF.get(value, value) if isinstance(value, np.dtype) else _through(wrap, value)
 
 
 def unwrap(value: Any) -> Any:

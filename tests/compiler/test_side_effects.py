@@ -91,6 +91,14 @@ def test_effects_are_refused(step, loop, capsys):
     STREAM.seek(0)
 
 
+def test_hooks_of_modules_are_watched():
+    layer = ng.nn.Sequential(ng.nn.Identity())
+    layer[0].register_forward_hook(lambda *_: SEEN.append(1))
+    with pytest.raises(NumgradTraceError, match="would happen once"):
+        ng.jit(LOOPS["scan"](layer))(X)
+    assert SEEN == []
+
+
 def collects(c):
     """Containers and variables of its own."""
     rows, known, count = [], {}, 0

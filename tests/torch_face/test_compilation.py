@@ -104,3 +104,178 @@ def test_a_function_is_left_out_of_compilation():
     assert torch.compile(lambda x: x + torch.compiler.is_compiling())(torch.ones(1)).item() == 2
     with pytest.raises(TypeError, match="forward"):
         torch.compiler.disable(nn.Linear(1, 1))
+
+
+STATE = {"n": 1}
+
+
+def _prints(x, net, seen):
+    print("called")
+    return x
+
+
+def _appends(x, net, seen):
+    seen.append(1)
+    return x + len(seen)
+
+
+def _counts(x, net, seen):
+    STATE["n"] += 1
+    return x * STATE["n"]
+
+
+def _declares(x, net, seen):
+    global SCALE
+    SCALE += 1
+    return x * SCALE
+
+
+def _sets_a_number(x, net, seen):
+    net.count = getattr(net, "count", 1) + 1
+    return x * net.count
+
+
+def _changes_the_mode(x, net, seen):
+    net.eval()
+    return net(x)
+
+
+def _writes_an_argument(x, net, seen):
+    x += 1
+    return x * 2
+
+
+def _replaces_an_item(x, net, seen):
+    seen[:1] = [x]
+    return seen[0] + 1
+
+
+@pytest.mark.parametrize(
+    "function",
+    [_prints, _appends, _counts, _declares, _sets_a_number, _changes_the_mode, _writes_an_argument,
+     _replaces_an_item],
+)  # fmt: skip
+def test_what_a_function_does_besides_is_done_at_each_call(function, capsys, monkeypatch):
+    def run(wrap):
+        monkeypatch.setitem(globals(), "SCALE", 2.0)
+        monkeypatch.setitem(STATE, "n", 1)
+        net, seen = nn.Dropout(0.99), [0.0]
+        called = wrap(lambda x: function(x, net, seen))
+        x = torch.ones(2)
+        results = [called(x).tolist() for _ in range(3)]
+        return results, x.tolist(), len(seen), net.training, capsys.readouterr().out
+
+    with pytest.warns(UserWarning, match="runs as it is"):
+        compiled = run(torch.compile)
+    assert compiled == run(lambda f: f)
+
+
+def test_tensors_in_attributes_are_results():
+    class Memory:
+        last = torch.zeros(1)
+
+    class Cell(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(1))
+            self.register_buffer("mean", torch.zeros(1))
+            self.state = None
+
+        def forward(self, x):
+            if self.state is None:
+                self.state = torch.zeros(1)
+            self.mean = 0.5 * self.mean + x.detach()
+            self.state = (self.weight * x + self.state).sin()
+            memory.last = self.state * 2
+            STATE["x"] = x + 1
+            return self.state
+
+    def run(wrap):
+        cell = Cell()
+        called = wrap(cell)
+        results = [called(torch.ones(1) * k).item() for k in range(4)]
+        (results[-1] * cell.state + memory.last).sum().backward()
+        names = [type(v) is torch.Tensor for v in (cell.state, cell.mean, memory.last, STATE["x"])]
+        return [*results, cell.mean.item(), cell.weight.grad.item(), STATE.pop("x").item()], names
+
+    memory = Memory()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compiled, kinds = run(torch.compile)
+    assert compiled == pytest.approx(run(lambda f: f)[0], rel=1e-5)
+    assert all(kinds)
+
+
+def test_a_step_with_its_optimizer_follows_the_schedule():
+    def run(wrap):
+        w = torch.ones(2, requires_grad=True)
+        optimizer = torch.optim.Adam([w], lr=0.1)
+        schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = (w * x).square().sum()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        called, losses = wrap(step), []
+        for k in range(3):
+            losses.append(called(torch.ones(2) * (1 + k)).item())
+            schedule.step()
+        return losses, w.tolist()
+
+    losses, w = run(lambda f: torch.compile(f, fullgraph=True))
+    expected, v = run(lambda f: f)
+    assert losses == pytest.approx(expected)
+    assert w == pytest.approx(v)
+
+
+def test_numbers_flags_and_objects_are_values_of_programs():
+    class Scaled:
+        scale = 2.0
+
+        @torch.compile(fullgraph=True)
+        def __call__(self, x, n=1, *, power=False):
+            for _ in range(n):
+                x = x * self.scale
+            return x**2 if power else x
+
+    scaled, x = Scaled(), torch.arange(2)
+    assert scaled(x).dtype is torch.float32
+    assert [scaled(x, n)[1].item() for n in (1, 3)] == [2, 8]
+    assert scaled(x, 2, power=True)[1].item() == 16
+    scaled.scale = 3
+    assert scaled(x).tolist() == [0, 3]
+    assert scaled(x).dtype is torch.int64
+    times = torch.compile(lambda x, lr: x - lr * x)
+    assert [times(torch.ones(1), k).item() for k in range(12)] == [1 - k for k in range(12)]
+
+
+def test_lengths_are_numbers_to_compute_with():
+    function = torch.compile(
+        lambda x: (x.view(-1) * x.size(0) + len(x), x.shape, x.numel(), x.dtype), fullgraph=True
+    )
+    for n in (1, 2, 5):
+        values, shape, count, dtype = function(torch.ones(n, 2))
+        assert values.tolist() == [2 * n] * 2 * n
+        assert (shape, count, dtype) == (torch.Size([n, 2]), 2 * n, torch.float32)
+
+
+def test_hooks_and_errors_are_the_functions_own():
+    net, seen = nn.Linear(1, 1), []
+    compiled = torch.compile(net)
+    compiled(torch.ones(1, 1))
+    handle = net.register_forward_hook(lambda *_: seen.append(1))
+    with pytest.warns(UserWarning, match="append"):
+        compiled(torch.ones(1, 1))
+    compiled(torch.ones(1, 1))
+    handle.remove()
+    assert len(seen) == 2
+
+    @torch.compile(fullgraph=True)
+    def failing(x):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        failing(torch.ones(1))

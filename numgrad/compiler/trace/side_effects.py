@@ -429,7 +429,8 @@ class StateSnapshot:
             return [
                 (v, "", "", False) for v in inside
                 if isinstance(v, FunctionType | MethodType | partial) or is_own(type(v))
-                or (isinstance(v, dict | tuple) and hasattr(x, "named_modules"))
+                or (isinstance(v, dict | tuple) and (hasattr(x, "named_modules") or _is_hooks(x)))
+                or _is_hooks(v)
             ]  # fmt: skip
         module, name = hasattr(kind, "named_modules"), name or kind.__name__
         line = where or next(filter(None, (_place_of(getattr(kind, n, None)) for n in _CALLS)), "")
@@ -595,6 +596,11 @@ def _is_namespace(x: Any) -> bool:
     argparse = sys.modules.get("argparse")  # before it is imported, nobody has one of its
     kinds = (types.SimpleNamespace, *filter(None, [getattr(argparse, "Namespace", None)]))
     return isinstance(x, kinds)
+
+
+def _is_hooks(x: Any) -> bool:
+    """Whether an object holds hooks of a module."""
+    return type(x).__module__.endswith(".nn.module.hooks")
 
 
 def is_own(kind: type) -> bool:

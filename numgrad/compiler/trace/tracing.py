@@ -385,7 +385,7 @@ class _Gradients:
             value = tracer.value(tensor)
             self.cotangents.append(graph.input(value.shape, value.dtype))
             cotangents.append(Tensor(TracedArray(tracer, self.cotangents[-1])))  # pyright: ignore
-        with _without_hooks([t for t in captured if isinstance(t, Tensor)]):
+        with _as_leaves([t for t in captured if isinstance(t, Tensor)]):
             try:
                 outputs = engine.inner_grad(self.outputs, candidates, cotangents, allow_unused=True)
             except NumgradError as error:  # a matter of the backward, if there is one
@@ -417,18 +417,19 @@ def _result(function: str, tracer: Tracer, leaf: Any) -> Result:
 
 
 @contextmanager
-def _without_hooks(tensors: Sequence[Tensor]) -> Iterator[None]:
-    """Hide hooks of tensors: they run when gradients leave the node, not inside of it."""
+def _as_leaves(tensors: Sequence[Tensor]) -> Iterator[None]:
+    """Hide hooks and history of tensors: what comes of them when gradients leave the node."""
     sides = [(t, t._extra) for t in tensors]
-    nodes = [(t._grad_fn, t._grad_fn.extras) for t in tensors if t._grad_fn is not None]
+    made = {id(t._grad_fn): t._grad_fn for t in tensors if t._grad_fn is not None}
+    nodes = [(node, node.extras, node.edges) for node in made.values()]
     for tensor, _ in sides:
         tensor._extra = None
-    for node, _ in nodes:
-        node.extras = None
+    for node, _, edges in nodes:
+        node.extras, node.edges = None, (None,) * len(edges)
     try:
         yield
     finally:
         for tensor, side in sides:
             tensor._extra = side
-        for node, extras in nodes:
-            node.extras = extras
+        for node, extras, edges in nodes:
+            node.extras, node.edges = extras, edges

@@ -25,7 +25,11 @@ def _set_gradient(tensor: Any, gradient: Any) -> None:
 _states = specialize("numgrad.optim.state_dict")
 base = specialize(
     "numgrad.optim.optimizer",
-    {"gradient_of": lambda tensor: tensor.grad, "set_gradient": _set_gradient},
+    {
+        "gradient_of": lambda tensor: tensor.grad,
+        "set_gradient": _set_gradient,
+        "base_of": unwrap,
+    },
 )
 Optimizer: Any = base.Optimizer
 GIVEN["Optimizer"] = Optimizer
@@ -70,6 +74,10 @@ class TwinOptimizer(Optimizer):
     """Base of optimizers whose steps are those of one of numgrad's."""
 
     _twin_class: ClassVar[type]
+
+    @property
+    def _needs_closure(self) -> bool:
+        return self._twin._needs_closure
 
     def __init__(self, params: Any, *args: Any, **kwargs: Any) -> None:
         if isinstance(params, Tensor):
