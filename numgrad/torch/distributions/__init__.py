@@ -18,7 +18,6 @@ from numgrad.torch.distributions import (  # noqa: F401 - names of this module
 )  # fmt: skip
 from numgrad.torch.distributions.composed import (  # noqa: F401
     Independent,
-    MixtureSameFamily,
     TransformedDistribution,
 )  # fmt: skip
 from numgrad.torch.distributions.distribution import (  # noqa: F401
@@ -26,6 +25,7 @@ from numgrad.torch.distributions.distribution import (  # noqa: F401
     ExponentialFamily,
 )
 from numgrad.torch.distributions.kl import kl_divergence, register_kl  # noqa: F401
+from numgrad.torch.distributions.mixtures import MixtureSameFamily  # noqa: F401
 from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.paths import alias as _alias
 
