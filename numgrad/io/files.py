@@ -11,7 +11,9 @@ another writer may do so: then the name is gone, and a new one is tried.
 from __future__ import annotations
 
 import os
+import pickle
 import secrets
+import zipfile
 from collections.abc import Iterable
 from contextlib import suppress
 from os import PathLike, fspath
@@ -19,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.io import safetensors
+from numgrad.io import safetensors, torch_files
 from numgrad.io.structure import is_signed, pack, unpack
 
 try:
@@ -148,9 +150,11 @@ def save(obj: Any, file: str | PathLike[str] | BinaryIO) -> None:
 def load(
     file: str | PathLike[str] | BinaryIO, map_location: Any = None, *, weights_only: bool = True
 ) -> Any:
-    """Read what ``save`` wrote, or another file of the safetensors format, as a dictionary.
+    """Read what ``save`` or ``torch.save`` wrote, or a file of the safetensors format.
 
-    Nothing in a file is ever executed.
+    Nothing in a file is ever executed. Files of ``torch.save`` may have Tensors, Parameters,
+    containers, numbers and dtypes, as those of a ``state_dict``; a module of numgrad with the same
+    names takes them by ``load_state_dict``.
 
     Parameters
     ----------
@@ -162,15 +166,15 @@ def load(
     Returns
     -------
     Any
-        What was saved. Of a file that others wrote a dictionary of Tensors by name, without the
-        texts under ``__metadata__``; float16, bfloat16 and the float8 of 4 or 5 bits for the
-        exponent become float32, which has all their numbers.
+        What was saved. Of a safetensors file that others wrote a dictionary of Tensors by name,
+        without the texts under ``__metadata__``; float16, bfloat16 and the float8 of 4 or 5 bits
+        for the exponent become float32, which has all their numbers.
 
     Raises
     ------
     NumgradValueError
         If the file is cut off, was changed, is of another format, or has a dtype that is not read;
-        if the device is another.
+        if it is of ``torch.save`` and names a class or function; if the device is another.
     OSError
         If there is no such file.
 
@@ -195,8 +199,13 @@ def load(
 
 def _load(file: Any, name: str) -> Any:
     try:
+        file, _ = safetensors.measured(file)
+        start = file.read(len(torch_files.SIGNATURE))
+        file.seek(-len(start), os.SEEK_CUR)
+        if start == torch_files.SIGNATURE:
+            return torch_files.load(file.read())
         return unpack(safetensors.load(file, is_signed))
-    except safetensors.Damage as damage:
+    except (safetensors.Damage, pickle.UnpicklingError, zipfile.BadZipFile) as damage:
         raise NumgradValueError(f"load: cannot read {name}: {damage}") from None
 
 

@@ -161,7 +161,7 @@ def load(file: BinaryIO, signed: Callable[[Mapping[str, str]], bool]) -> Content
     Damage
         If anything is not as it was written, or not as the format says.
     """
-    file, size = _measured(file)
+    file, size = measured(file)
     if size < 8:
         raise Damage(f"it has {size} bytes, and the length of the header alone takes 8")
     length = int.from_bytes(_read(file, 8), "little")
@@ -188,7 +188,7 @@ def load(file: BinaryIO, signed: Callable[[Mapping[str, str]], bool]) -> Content
     return Contents(arrays, metadata, ours)
 
 
-def _measured(file: BinaryIO) -> tuple[BinaryIO, int]:
+def measured(file: BinaryIO) -> tuple[BinaryIO, int]:
     """A file and how many bytes are left in it; one that cannot tell is read into memory."""
     try:
         here = file.tell()

@@ -74,8 +74,8 @@ _HOMES = {
     "is_inference_mode_enabled no_grad set_grad_enabled",
     "numgrad.config": "get_num_threads set_num_threads",
     "numgrad.torch.settings": "are_deterministic_algorithms_enabled get_default_device "
-    "get_float32_matmul_precision is_deterministic_algorithms_warn_only_enabled "
-    "set_default_device set_default_tensor_type set_float32_matmul_precision typename "
+    "is_deterministic_algorithms_warn_only_enabled set_default_device set_default_tensor_type "
+    "typename "
     "use_deterministic_algorithms",
     "numgrad.torch.autograd.anomaly": "set_anomaly_enabled=set_detect_anomaly",
     "math": "e inf nan pi",
@@ -84,7 +84,7 @@ _namespace(
     globals(),
     _HOMES,
     late={
-        "numgrad.torch": "__future__ amp autograd compiler distributed distributions fft func "
+        "numgrad.torch": "amp autograd compiler distributed distributions fft func "
         "linalg masked multiprocessing nn optim profiler random serialization signal special "
         "testing utils",
         "numgrad.torch.amp": "GradScaler autocast",

@@ -26,12 +26,13 @@ first and third):
 ``equal``
     not at all, and Tensors of several dtypes raise;
 ``same``
-    not at all: these are just what has to be Tensors.
+    not at all: these are just what has to be Tensors;
+``own``
+    by the expression, which takes Tensors and numbers.
 
 and what else there is: ``inplace``, a form ``name_`` that writes into the first operand, with
 ``restrides`` one that sees its memory otherwise; ``function`` and ``method``, that it is only the
-one or the other; ``refuses=c``, kinds of dtypes (as NumPy has them) that PyTorch refuses and the
-expression would not; ``sizes=1``, that from the second parameter on integers may be written without
+one or the other; ``sizes=1``, that from the second parameter on integers may be written without
 parentheses; ``dtype``, that the parameter of this name is a dtype to which the first operand is
 converted before; ``axes``, that ``dim`` are axes: all if it is None or empty; ``axis``, that it is
 one, which the expression gets counted from the first. A Tensor without axes counts there as having
@@ -63,7 +64,6 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import (
     NumgradIndexError,
-    NumgradLinAlgError,
     NumgradRuntimeError,
     NumgradTypeError,
     NumgradValueError,
@@ -71,16 +71,19 @@ from numgrad.errors import (
 from numgrad.tensors.inplace import as_before, check_history, inplace as write_operation
 from numgrad.tensors.recorder import CallRecorder, MachineEntry, late_method, takes
 from numgrad.torch import dtypes
+from numgrad.torch.arguments import (
+    NUMBERS,
+    RAISED,
+    REFUSED,
+    ArgumentError,
+    check_dtypes,
+    translated,
+)  # fmt: skip
 from numgrad.torch.missing import refuse
 from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap
 
 _SPELLINGS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
 """NumPy's names of arguments, which PyTorch takes too."""
-_NUMBERS = (float, int, complex, bool, np.generic)
-
-
-class LinAlgError(NumgradRuntimeError, NumgradLinAlgError):
-    """A matrix without a factorization or a solution: ``torch.linalg.LinAlgError``."""
 
 
 class Section(NamedTuple):
@@ -90,7 +93,6 @@ class Section(NamedTuple):
     operands: tuple[int, ...]
     flags: frozenset[str]
     sizes: int | None
-    refused: str
 
     @classmethod
     def read(cls, text: str) -> Section:
@@ -98,9 +100,8 @@ class Section(NamedTuple):
         kind, span, *flags = text.split()
         first, _, last = span.rpartition(":")
         places = map(int, span.split(",")) if "," in span else range(int(first or 0), int(last))
-        options = dict(flag.split("=") for flag in flags if "=" in flag)
-        sizes = int(options["sizes"]) if "sizes" in options else None
-        return cls(kind, tuple(places), frozenset(flags), sizes, options.get("refuses", ""))
+        sizes = [int(flag.partition("=")[2]) for flag in flags if flag.startswith("sizes=")]
+        return cls(kind, tuple(places), frozenset(flags), sizes[0] if sizes else None)
 
 
 class TableRow:
@@ -118,10 +119,10 @@ class TableRow:
         The operation that it is for operands of one floating dtype.
     named
         Class of the named tuple of several results.
+    refuses
+        Kinds of dtypes that it is not made for.
     sizes
         The first parameter that may be written as several integers.
-    refused
-        Kinds of dtypes that operands may not have.
     flags
         The others of its section.
     """
@@ -133,7 +134,6 @@ class TableRow:
     ) -> None:
         self.name, self.function, self.body, self.op = name, function, body, op
         self.kind, self.sizes, self.flags = section.kind, section.sizes, section.flags
-        self.refused = section.refused
         function.__name__ = function.__qualname__ = name
         code = function.__code__
         self.parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -143,6 +143,7 @@ class TableRow:
         self.defaults = dict(zip(self.positional[::-1], defaults[::-1], strict=False))
         module = "numgrad.torch.return_types"
         self.named = namedtuple(name, fields.split(), module=module) if fields else None
+        self.refuses = REFUSED.get(name, "")
 
     def base(self, args: Iterable[Any], params: dict[str, Any]) -> Any:
         """The result as Tensors of numgrad."""
@@ -153,20 +154,24 @@ class TableRow:
             if not isinstance(first, tuple | list):
                 given[self.sizes :] = [tuple(given[self.sizes :])]
         bare = False
-        if self.operands and len(given) <= len(self.positional):
-            named = dict(zip(self.positional, given, strict=False))
-            if named.keys().isdisjoint(options):
-                given, options = (), named | options
-                self.promote(options)
-                bare = self.count_axes(options)
         try:
+            if self.operands and len(given) <= len(self.positional):
+                named = dict(zip(self.positional, given, strict=False))
+                if named.keys().isdisjoint(options):
+                    given, options = [], named | options
+                    self.promote(options)
+                    bare = self.count_axes(options)
             result = self.function(*given, **options)
-        except NumgradLinAlgError as error:
-            raise LinAlgError(str(error)) from error
-        except (NumgradValueError, NumgradTypeError) as error:  # operands that do not fit
-            raise NumgradRuntimeError(str(error)) from error
-        if bare:
-            return of_each(lambda x: OPS["reshape"](x, shape=()), result)
+            if bare:
+                result = of_each(lambda x: OPS["reshape"](x, shape=()), result)
+        except RAISED as error:
+            said = translated(self, error, given, options)
+            if said is None:
+                raise
+            raise said from error
+        d = options.get("dtype") if "dtype" in self.flags else None
+        if d is not None:  # numgrad has sums of short integers in int64
+            result = cast(result, d)
         return of_each(OPS["copy"], result) if "copies" in self.flags else result
 
     def name_results(self, result: Any) -> Any:
@@ -184,39 +189,43 @@ class TableRow:
     def promote(self, options: dict[str, Any]) -> None:
         """Give operands their common dtype."""
         values = [options[name] for name in self.operands if name in options]
-        first = values[0] if values else None
-        if not isinstance(first, Base | tuple | list) and not (
-            isinstance(first, _NUMBERS) and any(isinstance(v, Base) for v in values)
-        ):
-            shown = type(first).__name__ if values else "nothing"
-            raise NumgradTypeError(
-                f"{self.name}(): argument '{self.operands[0]}' must be a Tensor, got {shown}"
-            )
+        self.check(values)
         d = options.get("dtype") if "dtype" in self.flags else None
-        if d is None and (self.kind != "same" or self.refused):
+        if d is None and (self.kind not in ("same", "own") or self.refuses):
             d = self.common_dtype(values)
+            if not any(isinstance(v, Base | list | tuple) for v in values):
+                options[self.operands[0]] = Base(np.asarray(values[0], d))  # as in add(2, 3)
         for name in self.operands if d is not None else ():
             if name in options:
                 value = options[name]
                 several = isinstance(value, tuple | list)
                 options[name] = [cast(v, d) for v in value] if several else cast(value, d)
 
+    def check(self, values: list[Any]) -> None:
+        """Raise where the first operand is none."""
+        first = values[0] if values else None
+        if self.operands[0] == "tensors":
+            if isinstance(first, tuple | list) and all(isinstance(x, Base) for x in first):
+                return
+        elif isinstance(first, Base) or (isinstance(first, NUMBERS) and len(values) > 1):
+            return
+        shown = type(first).__name__ if values else "nothing"
+        raise ArgumentError(
+            f"{self.name}(): argument '{self.operands[0]}' must be Tensor, not {shown}"
+        )
+
     def common_dtype(self, values: list[Any]) -> np.dtype[Any] | None:
         """The dtype that operands get; None if they are as they should be."""
         flat = [v for each in values for v in (each if isinstance(each, tuple | list) else [each])]
         given = {v.dtype: None for v in flat if isinstance(v, Base)}
-        for own in given:
-            if own.kind in self.refused:
-                raise NumgradRuntimeError(
-                    f"{self.name}: not implemented for {dtypes.OF[own]!r}; convert the operand "
-                    "with x.to(dtype), or of complex numbers take x.real or x.abs()"
-                )
+        if self.refuses:
+            check_dtypes(self.name, [*given], dtypes.common_dtype(flat), self.refuses)
         if self.kind == "equal":
             check_equal(self.name, given)
-        if self.kind in ("same", "equal", "first"):
+        if self.kind in ("same", "own", "equal", "first"):
             return next(iter(given)) if self.kind == "first" else None
         d = dtypes.common_dtype(flat)
-        if d.kind in "fc" or self.kind == "number":
+        if d is None or d.kind in "fc" or self.kind == "number":
             return d
         if self.kind == "inexact":
             raise NumgradRuntimeError(
@@ -485,11 +494,13 @@ def reflected_of(function: Any) -> Callable[..., Any]:
     return _listed(function, method)
 
 
-def inplace_of(row: TableRow) -> Callable[..., Any]:
-    """The method that writes into its object."""
+def inplace_of(row: TableRow, operator: bool = False) -> Callable[..., Any]:
+    """The method that writes into its object; as an operator it leaves unknown ones to them."""
     names = row.name + "_"
 
-    def write(self: Tensor, *args: Any, **params: Any) -> Tensor:
+    def write(self: Tensor, *args: Any, **params: Any) -> Any:
+        if operator and not acceptable(args[0]):
+            return NotImplemented
         target = self._tensor
         if "restrides" in row.flags:
             restride(self, names, row, args, params)
@@ -497,8 +508,12 @@ def inplace_of(row: TableRow) -> Callable[..., Any]:
         if row.op is not None and not params:
             given = _plain(row, (self, *args))
             if given is not None and len(given) == len(row.op.inputs):
-                write_operation(row.op, names, target, given[1:], {})
-                return self
+                try:
+                    write_operation(row.op, names, target, given[1:], {})
+                except (NumgradTypeError, NumgradValueError):
+                    pass  # which the general way refuses with PyTorch's class of errors
+                else:
+                    return self
         before = self
         if state.grad_enabled and target.requires_grad:
             before = wrap(as_before(target))  # what is saved of it is what it was
@@ -538,7 +553,7 @@ def restride(x: Tensor, name: str, row: TableRow, args: tuple, params: dict[str,
 
 def acceptable(other: Any) -> bool:
     """Whether operators compute with an operand."""
-    return isinstance(other, (Tensor, Base, np.ndarray, AbstractLength, *_NUMBERS))
+    return isinstance(other, (Tensor, Base, np.ndarray, AbstractLength, *NUMBERS))
 
 
 def _listed(function: Any, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -563,7 +578,7 @@ def _plain(row: TableRow, args: tuple) -> tuple | None:
         if kind is Tensor or kind is Parameter:
             a = a._tensor
             own = a.dtype
-            if own.kind not in "fc" or own.kind in row.refused or (d is not None and own != d):
+            if own.kind not in "fc" or own.kind in row.refuses or (d is not None and own != d):
                 return None
             d = own
         elif kind is not float and kind is not int:
@@ -654,7 +669,7 @@ def publish_operators() -> None:
         setattr(Tensor, f"__{dunder}__", operator_of(function))
         setattr(Tensor, f"__r{dunder}__", reflected_of(function))
         if "inplace" in function.row.flags:
-            setattr(Tensor, f"__i{dunder}__", vars(Tensor)[f"{name}_"])
+            setattr(Tensor, f"__i{dunder}__", inplace_of(function.row, True))
     for name in ("pow", "__pow__"):
         setattr(Tensor, name, _power_by_products(vars(Tensor)[name]))
     Tensor.__rdiv__ = vars(Tensor)["__rtruediv__"]  # pyright: ignore

@@ -9,7 +9,8 @@ import numpy as np
 import numgrad as ng
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradLinAlgError, NumgradRuntimeError
-from numgrad.torch.calls import LinAlgError as LinAlgError, publish, table
+from numgrad.torch.arguments import LinAlgError as LinAlgError
+from numgrad.torch.calls import publish, table
 
 __all__ = ["LinAlgError"]
 

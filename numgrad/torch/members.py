@@ -671,8 +671,6 @@ is_nonzero(input): bool(wrapped(input))
 {is_conj is_neg}(input): False
 equal(input, other): _is_same(input, other)
 [equal 2]
-allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False): bool(
-    ng.allclose(input, other, rtol, atol, equal_nan))
 [same 1 function]
 real(input): ng.real(input) if input.dtype.kind == "c" else input
 imag(input): _imag(input)

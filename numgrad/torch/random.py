@@ -58,22 +58,16 @@ class Generator:
 
     def get_state(self) -> Tensor:
         """The state, as a Tensor of bytes."""
-        _, keys, position, has_gauss, gauss = self._source.get_state()
-        words = np.array([position, has_gauss], np.int64)
-        parts = (
-            np.asarray(keys).view(np.uint8),
-            words.view(np.uint8),
-            np.array([gauss]).view(np.uint8),
-        )
+        _, keys, *numbers = self._source.get_state()
+        parts = np.asarray(keys).view(np.uint8), np.array(numbers, np.float64).view(np.uint8)
         return finished(np.concatenate(parts))
 
     def set_state(self, new_state: Any) -> Generator:
         """Go on from a state that ``get_state`` gave."""
-        data = new_state._tensor._array
-        keys, words, gauss = data[:2496], data[2496:2512].copy(), data[2512:].copy()
-        position, has_gauss = words.view(np.int64).tolist()
-        gauss = float(gauss.view(np.float64)[0])
-        self._source.set_state(("MT19937", keys.copy().view(np.uint32), position, has_gauss, gauss))
+        keys, numbers = np.split(new_state._tensor._array.copy(), [2496])
+        position, has_gauss, gauss = numbers.view(np.float64).tolist()
+        given = "MT19937", keys.view(np.uint32), int(position), int(has_gauss), gauss
+        self._source.set_state(given)
         return self
 
 
@@ -109,35 +103,88 @@ def drawn(
 ) -> Any:  # fmt: skip
     """Random numbers of a dtype: a Tensor, in ``vmap`` of numbers as its ``randomness`` says.
 
-    ``draw`` gets the source, the numbers of the parameters, and the shape.
+    ``draw`` gets the source, the shape, the dtype and the numbers of the parameters.
     """
     source, parameters = source_of(generator), [unwrap(p) for p in parameters]
+    d = np.dtype(d)
 
     def numbers(*given: Any) -> Any:
-        return np.asarray(draw(source, *given)).astype(d)
+        return np.asarray(draw(source, given[-1], d, *given[:-1])).astype(d)
 
     if at_once():
         return finished(numbers(*map(_number, parameters), shape))
     given: Any = np.random.get_bit_generator if source is np.random else None  # pyright: ignore
     bits = source._bit_generator if given is None else given()
-    return wrapped(by_interpreter(numbers, bits, parameters, shape, np.dtype(d), independent))
+    return wrapped(by_interpreter(numbers, bits, parameters, shape, d, independent))
 
 
 def _number(p: Any) -> Any:
     return p._array if isinstance(p, Base) else p
 
 
-def _filled(draw: Callable[..., Any], shape: tuple[int, ...], d: Any, generator: Any = None) -> Any:
-    """The same, complex numbers of parts of half the variance."""
-    if d.kind != "c":
-        return drawn(draw, shape, d, generator)
-    return drawn(
-        lambda s, shape: (draw(s, shape) + 1j * draw(s, shape)) * np.sqrt(0.5), shape, d, generator
-    )
+def _by_element(draw: Callable[..., Any], generator: Any, like: Any, *parameters: Any) -> Tensor:
+    """Random numbers, one for each element of parameters, of the dtype of ``like``."""
+    shape = np.broadcast_shapes(*[getattr(p, "shape", ()) for p in (like, *parameters)])
+    return drawn(draw, shape, like.dtype.numpy, generator, parameters)
 
 
-rand = of_shape("rand", partial(_filled, lambda source, shape: source.random_sample(shape)))
-randn = of_shape("randn", partial(_filled, lambda source, shape: source.standard_normal(shape)))
+def _draw_normal(source: Any, shape: tuple, d: Any, mean: Any = 0.0, std: Any = 1.0) -> Any:
+    if np.any(np.asarray(std) < 0):
+        raise NumgradRuntimeError(f"normal_ expects std >= 0.0, but found std {std}")
+    z = source.standard_normal(shape)
+    if d.kind == "c":
+        z = (z + 1j * source.standard_normal(shape)) * np.sqrt(0.5)
+    return z * std + mean
+
+
+def _draw_uniform(source: Any, shape: tuple, d: Any, low: Any = 0.0, high: Any = 1.0) -> Any:
+    if low > high:
+        raise NumgradRuntimeError(
+            f"uniform_ expects to return a [from, to) range, but found from={low} > to={high}"
+        )
+    u = source.random_sample(shape)
+    if d.kind == "c":
+        u = u + 1j * source.random_sample(shape)
+    return low + (high - low) * u
+
+
+def _draw_bernoulli(source: Any, shape: tuple, d: Any, p: Any) -> Any:
+    if np.any((np.asarray(p) < 0) | (np.asarray(p) > 1)):
+        raise NumgradRuntimeError("bernoulli: Expected p_in >= 0 && p_in <= 1 to be true")
+    return source.random_sample(shape) < p
+
+
+def _draw_integers(source: Any, shape: tuple, d: Any, low: Any, high: Any) -> Any:
+    low, high = (0, low) if high is None else (low, high)
+    if high is None:
+        high = 2**24 if d.kind == "f" else int(np.iinfo(d).max)
+    if low >= high:
+        raise NumgradRuntimeError(
+            f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
+        )
+    return source.randint(low, high, shape, np.int64)
+
+
+def _draw_rows(source: Any, shape: tuple, d: Any, weights: Any, replacement: bool) -> Any:
+    weights = weights.astype(np.float64)
+    positive = (weights >= 0).all() and (weights.sum(-1) > 0).all()
+    if not (positive and np.isfinite(weights).all()):
+        raise NumgradRuntimeError(
+            "multinomial: probability tensor contains either `inf`, `nan` or element < 0, or "
+            "sums to 0"
+        )
+    if not replacement and (np.count_nonzero(weights, -1) < shape[-1]).any():
+        raise NumgradRuntimeError(
+            "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
+        )
+    weights, count = weights / weights.sum(-1, keepdims=True), weights.shape[-1]
+    rows = np.broadcast_to(weights, (*shape[:-1], count)).reshape(-1, count)
+    chosen = [source.choice(count, shape[-1], replacement, row) for row in rows]
+    return np.array(chosen, np.int64).reshape(shape)
+
+
+rand = of_shape("rand", partial(drawn, _draw_uniform))
+randn = of_shape("randn", partial(drawn, _draw_normal))
 rand_like, randn_like = like("rand_like", rand), like("randn_like", randn)
 
 
@@ -148,14 +195,7 @@ def randint(
     """Return integers from ``low`` (0 if it is left out) to below ``high``."""
     if size is None:
         low, high, size = 0, low, high
-    if low >= high:
-        raise NumgradRuntimeError(
-            f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
-        )
-    return drawn(
-        lambda source, shape: source.randint(low, high, shape, np.int64),
-        sizes((size,)), d or np.int64, generator,
-    )  # fmt: skip
+    return drawn(_draw_integers, sizes((size,)), d or np.int64, generator, (low, high))
 
 
 def randint_like(
@@ -180,21 +220,15 @@ def normal(
 ) -> Any:
     """Return normal numbers, of means and standard deviations by element or of a shape."""
     given = [x for x in (mean, std) if isinstance(x, Tensor)]
-    shape = np.broadcast_shapes(*[x.shape for x in given]) if size is None else sizes((size,))
-    dtype = given[0].dtype.numpy if given else default(d)
-    return drawn(
-        lambda source, mean, std, shape: _draw_normal(source, shape, dtype, mean, std),
-        shape, dtype, generator, (mean, std),
-    )  # fmt: skip
+    if size is None and given:
+        return _by_element(_draw_normal, generator, given[0], mean, std)
+    return drawn(_draw_normal, sizes((size,)), default(d), generator, (mean, std))
 
 
 @maker
 def bernoulli(input: Any, p: Any = None, *, generator: Any = None, d: Any = None) -> Any:
     """Return 1 with the probability that each element says, else 0."""
-    return drawn(
-        lambda source, p, shape: _draw_bernoulli(source, shape, None, p),
-        tuple(input.shape), input.dtype.numpy, generator, (input if p is None else p,),
-    )  # fmt: skip
+    return _by_element(_draw_bernoulli, generator, input, input if p is None else p)
 
 
 @maker
@@ -203,43 +237,22 @@ def multinomial(
     d: Any = None,
 ) -> Any:  # fmt: skip
     """Return indices drawn with the weights of each row."""
-
-    def draw(source: Any, weights: Any, shape: tuple) -> Any:
-        weights = weights.astype(np.float64)
-        positive = (weights >= 0).all() and (weights.sum(-1) > 0).all()
-        if not (positive and np.isfinite(weights).all()):
-            raise NumgradRuntimeError(
-                "multinomial: probability tensor contains either `inf`, `nan` or element < 0, or "
-                "sums to 0"
-            )
-        if not replacement and (np.count_nonzero(weights, -1) < num_samples).any():
-            raise NumgradRuntimeError(
-                "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
-            )
-        weights, count = weights / weights.sum(-1, keepdims=True), weights.shape[-1]
-        rows = np.broadcast_to(weights, (*shape[:-1], count)).reshape(-1, count)
-        chosen = [source.choice(count, num_samples, replacement, row) for row in rows]
-        return np.array(chosen, np.int64).reshape(shape)
-
-    shape = (*input.shape[:-1], num_samples)
+    shape, draw = (*input.shape[:-1], num_samples), partial(_draw_rows, replacement=replacement)
     return drawn(draw, shape, np.int64, generator, (input,), independent=False)
 
 
 @maker
 def poisson(input: Any, generator: Any = None, *, d: Any = None) -> Any:
     """Return Poisson numbers of the rates that elements say."""
-    return drawn(
-        lambda source, rate, shape: source.poisson(rate, shape),
-        tuple(input.shape), input.dtype.numpy, generator, (input,),
-    )  # fmt: skip
+    return _by_element(lambda s, n, d, rate: s.poisson(rate, n), generator, input, input)
 
 
 @maker
 def binomial(count: Any, prob: Any, generator: Any = None, *, d: Any = None) -> Any:
     """Return numbers of successes in as many trials as elements say, of probabilities."""
-    return drawn(
-        lambda source, n, p, shape: source.binomial(n.astype(np.int64), p, shape),
-        np.broadcast_shapes(count.shape, prob.shape), count.dtype.numpy, generator, (count, prob),
+    return _by_element(
+        lambda s, n, d, trials, p: s.binomial(trials.astype(np.int64), p, n),
+        generator, count, count, prob,
     )  # fmt: skip
 
 
@@ -250,47 +263,14 @@ def _filling(name: str, draw: Callable[..., Any], **defaults: Any) -> Callable[.
         values = {**defaults, **dict(zip(defaults, args, strict=False)), **given}
         target: Any = self._tensor
 
-        def fill(source: Any, *given: Any) -> Any:
-            return draw(source, given[-1], target.dtype, *given[:-1])
-
         numbers = [values[key] for key in defaults]
-        new = drawn(fill, tuple(target.shape), target.dtype, generator, numbers)
+        new = drawn(draw, tuple(target.shape), target.dtype, generator, numbers)
         target.copy_(new._tensor)
         return self
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"Fill with random numbers: ``{name}``."
     return method
-
-
-def _draw_normal(source: Any, shape: tuple, d: Any, mean: Any, std: Any) -> Any:
-    if np.any(np.asarray(std) < 0):
-        raise NumgradRuntimeError(f"normal_ expects std >= 0.0, but found std {std}")
-    z = source.standard_normal(shape)
-    if d.kind == "c":
-        z = (z + 1j * source.standard_normal(shape)) * np.sqrt(0.5)
-    return z * std + mean
-
-
-def _draw_bernoulli(source: Any, shape: tuple, d: Any, p: Any) -> Any:
-    if ((np.asarray(p) < 0) | (np.asarray(p) > 1)).any():
-        raise NumgradRuntimeError("bernoulli: Expected p_in >= 0 && p_in <= 1 to be true")
-    return source.random_sample(shape) < p
-
-
-def _draw_uniform(source: Any, shape: tuple, d: Any, low: Any, high: Any) -> Any:
-    if low > high:
-        raise NumgradRuntimeError(
-            f"uniform_ expects to return a [from, to) range, but found from={low} > to={high}"
-        )
-    return low + (high - low) * source.random_sample(shape)
-
-
-def _draw_integers(source: Any, shape: tuple, d: Any, low: Any, high: Any) -> Any:
-    low, high = (0, low) if high is None else (low, high)
-    if high is None:
-        high = 2**24 if d.kind == "f" else int(np.iinfo(d).max)
-    return source.randint(low, high, shape, np.int64)
 
 
 METHODS: dict[str, Callable[..., Tensor]] = {

@@ -1,12 +1,8 @@
 """``torch.save`` and ``torch.load``: files that PyTorch reads, and PyTorch's.
 
-Note [Format of files]
-----------------------
-The format is PyTorch's since 1.6: a zip archive, uncompressed, with a pickle ``data.pkl`` of
-protocol 2 in which Tensors are calls of ``torch._utils._rebuild_tensor_v2`` on storages, and the
-bytes of each storage in a file of its own, ``data/0``, ``data/1``, ... Tensors over one memory
-share a storage. A pickle can run any code, so ``load`` finds only the functions and classes that
-such files of states need; with ``weights_only=False``, for files that one trusts, all.
+The format is that of Note [Format of torch.save] in ``numgrad.io.torch_files``, which reads it.
+``load`` finds only the functions and classes that files of states need; with
+``weights_only=False``, for files that one trusts, all.
 """
 
 from __future__ import annotations
@@ -19,23 +15,21 @@ import zipfile
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from numgrad.autograd.variable import Tensor as Base
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.io import torch_files
+from numgrad.io.safetensors import Damage
 from numgrad.torch import dtypes
 from numgrad.torch.wrapping import Parameter, Tensor, wrapped
 
-_STORAGES = {
-    "FloatStorage": np.float32, "DoubleStorage": np.float64, "LongStorage": np.int64,
-    "IntStorage": np.int32, "ShortStorage": np.int16, "CharStorage": np.int8,
-    "ByteStorage": np.uint8, "BoolStorage": np.bool_, "ComplexFloatStorage": np.complex64,
-    "ComplexDoubleStorage": np.complex128,
-}  # fmt: skip
-_NAMES = {np.dtype(kind): name for name, kind in _STORAGES.items()}
+_NAMES = {np.dtype(d): name for name, d in torch_files.STORAGES.items() if d != "bfloat16"}
 
 
 class _Global:
@@ -126,7 +120,7 @@ def save(
     pickle_protocol: int = 2,
     _use_new_zipfile_serialization: bool = True,
 ) -> None:
-    """Write an object to a file or a path: Note [Format of files].
+    """Write an object to a file or a path: Note [Format of torch.save].
 
     Raises
     ------
@@ -152,74 +146,40 @@ def save(
         f.write(target.getvalue())
 
 
-def _rebuild_tensor(
-    storage: np.ndarray, offset: int, size: Any, stride: Any, requires_grad: bool = False,
-    hooks: Any = None, metadata: Any = None,
-) -> Tensor:  # fmt: skip
-    sizes, steps = tuple(size), tuple(stride)
-    last = offset + sum((n - 1) * s for n, s in zip(sizes, steps, strict=True))
-    if offset < 0 or min(steps, default=0) < 0 or (0 not in sizes and last >= storage.size):
-        raise NumgradValueError(
-            f"load: a Tensor of size {sizes} and strides {steps} from {offset} on reaches beyond "
-            f"its storage of {storage.size} elements; the file is damaged"
-        )
-    strides = [s * storage.itemsize for s in steps]
-    array = np.lib.stride_tricks.as_strided(storage[offset:], sizes, strides)
-    marks = metadata or {}  # of a view that PyTorch has not computed
-    if marks.get("conj"):
-        array = np.conj(array)
-    if marks.get("neg"):
-        array = -array
-    return wrapped(Base(array, requires_grad))
+def _tensor(*given: Any) -> Tensor:
+    return wrapped(torch_files.tensor(*given))
 
 
-def _rebuild_parameter(data: Tensor, requires_grad: bool, hooks: Any = None) -> Parameter:
+def _parameter(data: Tensor, requires_grad: bool, hooks: Any = None) -> Parameter:
     return Parameter(data, requires_grad)
 
 
 _SAFE: dict[tuple[str, str], Any] = {
-    ("torch._utils", "_rebuild_tensor_v2"): _rebuild_tensor,
-    ("torch._utils", "_rebuild_parameter"): _rebuild_parameter,
+    **torch_files.NAMES,
+    ("torch._utils", "_rebuild_tensor_v2"): _tensor,
+    ("torch._utils", "_rebuild_parameter"): _parameter,
     ("torch", "Size"): dtypes.Size,
     ("torch", "device"): dtypes.device,
-    ("collections", "OrderedDict"): OrderedDict,
-    ("builtins", "set"): set,
-    ("_codecs", "encode"): str.encode,  # bytes
-    ("__builtin__", "set"): set,
-    **{("torch", name): np.dtype(kind) for name, kind in _STORAGES.items()},
     **{("torch", name): d for name, d in dtypes.DTYPES.items()},
 }
 """Functions, classes and constants that a pickle of states may name."""
 _ALLOWED: dict[tuple[str, str], Any] = {}
 
 
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: Any, archive: zipfile.ZipFile, folder: str, only: bool) -> None:
-        super().__init__(file)
-        self.archive, self.folder, self.only = archive, folder, only
-        self.storages: dict[str, np.ndarray] = {}
-
-    def find_class(self, module: str, name: str) -> Any:
-        known = {**_SAFE, **_ALLOWED}.get((module, name))
-        if known is not None:
-            return known
-        if self.only:
-            raise pickle.UnpicklingError(
-                f"Weights only load failed: the file names {module}.{name}, which may run code; if "
-                "you trust it, give weights_only=False, or allow that with "
-                "torch.serialization.add_safe_globals"
-            )
-        if module.partition(".")[0] == "torch":  # PyTorch's class of that name
-            return getattr(import_module(f"numgrad.{module}"), name)
-        return super().find_class(module, name)
-
-    def persistent_load(self, pid: Any) -> np.ndarray:
-        _, kind, key, _, count = pid
-        array = self.storages.get(key)
-        if array is None:
-            data = bytearray(self.archive.read(f"{self.folder}/data/{key}"))
-            array = self.storages[key] = np.frombuffer(data, kind, count)
-        return array
+def _find(only: bool, module: str, name: str) -> Any:
+    """What a name in a pickle means."""
+    known = {**_SAFE, **_ALLOWED}.get((module, name))
+    if known is not None:
+        return known
+    if only:
+        raise pickle.UnpicklingError(
+            f"Weights only load failed: the file names {module}.{name}, which may run code; if "
+            "you trust it, give weights_only=False, or allow that with "
+            "torch.serialization.add_safe_globals"
+        )
+    if module.partition(".")[0] == "torch":  # PyTorch's class of that name
+        module = f"numgrad.{module}"
+    return attrgetter(name)(import_module(module))
 
 
 def load(
@@ -231,7 +191,7 @@ def load(
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """Read what ``save``, or PyTorch's, wrote: Note [Format of files].
+    """Read what ``save``, or PyTorch's, wrote: Note [Format of torch.save].
 
     Raises
     ------
@@ -240,11 +200,7 @@ def load(
     pickle.UnpicklingError
         If it needs more than Tensors, containers and numbers, and ``weights_only`` is not False.
     """
-    if (
-        map_location is not None
-        and not callable(map_location)
-        and not isinstance(map_location, dict)
-    ):
+    if not (map_location is None or callable(map_location) or isinstance(map_location, dict)):
         dtypes.device(map_location)
     if hasattr(f, "read"):
         data = f.read()
@@ -252,22 +208,9 @@ def load(
         with open(f, "rb") as file:
             data = file.read()
     try:
-        archive = zipfile.ZipFile(io.BytesIO(data))
-    except zipfile.BadZipFile:
-        raise NumgradRuntimeError(
-            "load: this is no zip archive as torch.save has written since PyTorch 1.6; load it "
-            "with PyTorch and save it again"
-        ) from None
-    entry = next((n for n in archive.namelist() if n.endswith("data.pkl")), None)
-    if entry is None:
-        raise NumgradRuntimeError("load: the archive has no data.pkl; it is not of torch.save")
-    folder = entry.rpartition("/")[0]
-    if f"{folder}/byteorder" in archive.namelist():
-        order = archive.read(f"{folder}/byteorder").decode()
-        if order != sys.byteorder:
-            raise NumgradRuntimeError(f"load: the file's numbers are in {order} endian order")
-    only = weights_only is not False
-    return _Unpickler(io.BytesIO(archive.read(entry)), archive, folder, only).load()
+        return torch_files.read(data, partial(_find, weights_only is not False))
+    except Damage as damage:
+        raise NumgradRuntimeError(f"load: {damage}") from None
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:

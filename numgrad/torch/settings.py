@@ -3,8 +3,9 @@
 Note [Settings]
 ---------------
 ``TABLE`` has a module a line, with what it has: ``name=value``, which users may set to anything,
-or ``name()=value``, a function of any arguments. There is one device, and sums have the same bits
-for any number of threads, so that nothing follows from what is set. What is not in the table
+``name()=value``, a function of any arguments, or ``name(get,set)=value``, two functions that
+remember, ``get_name`` and ``set_name``. There is one device, and sums have the same bits for any
+number of threads, so that nothing follows from what is set. What is not in the table
 raises (Note [Names that are absent] in ``missing``), above all what would need a GPU.
 """
 
@@ -13,10 +14,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
+from operator import itemgetter
 from typing import Any, Final
 
 from numgrad import __version__
-from numgrad.errors import NumgradRuntimeError, NumgradValueError
+from numgrad.errors import NumgradRuntimeError
 from numgrad.torch import dtypes
 from numgrad.torch.paths import module_of
 from numgrad.torch.wrapping import Tensor
@@ -29,6 +32,9 @@ TABLE: Final = f"""
 : set_num_interop_threads()=None get_num_interop_threads()=1 set_flush_denormal()=False
   set_warn_always()=None is_warn_always_enabled()=False is_distributed()=False
   is_vulkan_available()=False has_mkl=False has_lapack=True has_openmp=False
+  float32_matmul_precision(get,set)='highest'
+__future__: swap_module_params_on_conversion(get,set)=False
+  overwrite_module_params_on_conversion(get,set)=False
 cuda: {_GPU} is_bf16_supported()=False is_current_stream_capturing()=False
   memory_allocated()=0 memory_reserved()=0 max_memory_allocated()=0 max_memory_reserved()=0
 mps: {_GPU}
@@ -70,7 +76,13 @@ def install(table: str = TABLE) -> None:
         for entry in text.split():
             name, _, written = entry.partition("=")
             value = _NAMES[written] if written in _NAMES else ast.literal_eval(written)
-            members[name.removesuffix("()")] = _answer(value) if name[-1] == ")" else value
+            plain, _, functions = name.partition("(")
+            if functions == "get,set)":
+                chosen = [value]
+                members[f"get_{plain}"] = partial(itemgetter(0), chosen)
+                members[f"set_{plain}"] = partial(chosen.__setitem__, 0)
+            else:
+                members[plain] = _answer(value) if functions else value
         module_of(path, f"Settings of PyTorch's: ``torch.{path}``.", members)
 
 
@@ -81,21 +93,7 @@ def _answer(value: Any) -> Callable[..., Any]:
     return lambda *args, **params: value
 
 
-_chosen: dict[str, Any] = {"precision": "highest", "deterministic": (False, False)}
-
-
-def set_float32_matmul_precision(precision: str) -> None:
-    """Remember a precision of products, which are of float32 throughout."""
-    if precision not in ("highest", "high", "medium"):
-        raise NumgradValueError(
-            f"set_float32_matmul_precision: takes 'highest', 'high' or 'medium', got {precision!r}"
-        )
-    _chosen["precision"] = precision
-
-
-def get_float32_matmul_precision() -> str:
-    """The precision of products, as was set."""
-    return _chosen["precision"]
+_chosen: dict[str, Any] = {"deterministic": (False, False)}
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 import numgrad as ng
 from numgrad.torch.calls import ROWS, pairs, publish, table
+from numgrad.torch.table_elementwise import log_product as log_product
 
 
 def _polynomial(name: str, x: Any, n: Any) -> Any:
@@ -30,8 +31,9 @@ spherical_bessel_j0(x): ng.special.spherical_jn(0, x)
 {entr erfcx i0e i1 i1e ndtr ndtri log_ndtr bessel_j0=j0 bessel_j1=j1 bessel_y0=y0 bessel_y1=y1
  modified_bessel_i0=i0 modified_bessel_i1=i1 modified_bessel_k0=k0 modified_bessel_k1=k1
  scaled_modified_bessel_k0=k0e scaled_modified_bessel_k1=k1e}(input): ng.special.@(input)
-[float 2 refuses=c]
-{xlog1py zeta}(input, other): ng.special.@(input, other)
+[float 2]
+xlog1py(input, other): log_product(ng.special.xlog1py, -1, input, other)
+zeta(input, other): ng.special.zeta(input, other)
 {chebyshev_polynomial_t=chebyt chebyshev_polynomial_u=chebyu chebyshev_polynomial_v=chebyv
  chebyshev_polynomial_w=chebyw hermite_polynomial_h=hermite hermite_polynomial_he=hermitenorm
  laguerre_polynomial_l=laguerre legendre_polynomial_p=legendre}(input, n): _polynomial(

@@ -35,7 +35,26 @@ def _double(x: Any) -> Any:
 
 
 def _scaled(x: Any, alpha: Any) -> Any:
+    if kind_of(x) in "biu" and isinstance(alpha, float):
+        raise NumgradRuntimeError("for integral input tensors alpha and value must be integers")
     return x if alpha == 1 else OPS["multiply"](x, alpha)
+
+
+def together(a: Any, b: Any, floats: bool = False) -> tuple[Any, Any]:
+    """Two operands in their common dtype, which for ``floats`` is none of integers."""
+    d = common_dtype((a, b))
+    if floats and d.kind not in "fc":
+        d = get_default_dtype().numpy
+    if not isinstance(a, Base) and not isinstance(b, Base):
+        a = Base(np.asarray(a, d))
+    return cast(a, d), cast(b, d)
+
+
+def of_bools(function: Any, x: Any, d: Any = None) -> Any:
+    """A function of numbers, or booleans in a dtype: as they are, if none is given."""
+    if x.dtype.kind == "b":
+        return ng.copy(x) if d is None else function(OPS["astype"](x, dtype=np.dtype(d)))
+    return function(x)
 
 
 def _quotient(op: str, a: Any, b: Any) -> Any:
@@ -56,7 +75,8 @@ def _quotient(op: str, a: Any, b: Any) -> Any:
 
 def _div(a: Any, b: Any, mode: str | None) -> Any:
     if mode is None:
-        return OPS["divide"](floating(a), floating(b) if kind_of(a) not in "fc" else b)
+        return OPS["divide"](*together(a, b, floats=True))
+    a, b = together(a, b)
     if mode == "floor":
         return _quotient("floor_divide", a, b)
     if mode != "trunc":
@@ -69,9 +89,31 @@ def _div(a: Any, b: Any, mode: str | None) -> Any:
 
 
 def _pow(a: Any, b: Any) -> Any:
-    if kind_of(a) in "biu" and isinstance(b, int) and b < 0:
-        raise NumgradRuntimeError("pow: integers to negative integer powers are not allowed")
+    if kind_of(a) in "biu" and kind_of(b) in "biu":
+        if isinstance(b, int) and b < 0:
+            raise NumgradRuntimeError("pow: integers to negative integer powers are not allowed")
+        if kind_of(a) == "b" and isinstance(b, bool):
+            return OPS["astype"](OPS["power"](a, b), dtype=np.dtype(bool))
+        if isinstance(b, Base) and b.dtype.kind == "i":  # 1 / a**-b, without a fraction
+            even = 1 - 2 * (b % 2)
+            inverse = ng.where(a == 1, 1, ng.where(a == -1, even, 0))
+            power = OPS["power"](a, ng.abs(b))
+            return OPS["astype"](ng.where(b < 0, inverse, power), dtype=b.dtype)
     return OPS["power"](a, b)
+
+
+def _log_of_sum(a: Any, b: Any) -> Any:
+    if kind_of(a) != "c":
+        return OPS["logaddexp"](a, b)
+    top = ng.where(ng.real(a) > ng.real(b), a, b)
+    return ng.where(a == b, a + float(np.log(2)), top + ng.log(ng.exp(a - top) + ng.exp(b - top)))
+
+
+def log_product(function: Any, least: float, x: Any, y: Any) -> Any:
+    """``x`` times a logarithm, whose derivative by ``x`` is 0, too, where it is 0 for all ``y``."""
+    d = common_dtype((x, y))
+    x, y = (v if isinstance(v, Base) else Base(np.asarray(v, d)) for v in (x, y))
+    return function(x, ng.where((x == 0) & (y <= least), d.type(1), y))
 
 
 def _clamp(x: Any, low: Any, high: Any) -> Any:
@@ -100,7 +142,7 @@ def _addcdiv(x: Any, a: Any, b: Any, value: Any) -> Any:
 
 def _sgn(x: Any) -> Any:
     if kind_of(x) != "c":
-        return ng.sign(x)
+        return of_bools(ng.sign, x)
     size = ng.abs(x)
     return ng.where(size == 0, 0, x / ng.where(size == 0, 1, size))
 
@@ -112,7 +154,7 @@ def _logit(x: Any) -> Any:
 
 def _where(condition: Any, x: Any, y: Any) -> Any:
     if x is None:
-        return tuple(ng.nonzero(condition))
+        return tuple(ng.nonzero(ng.atleast_1d(condition)))
     d = common_dtype((x, y))
     x, y = (cast(v, d) if isinstance(v, Base) else np.asarray(v, d) for v in (x, y))
     return ng.where(condition, x, y)
@@ -124,53 +166,56 @@ TABLE = """
  lgamma=gammaln reciprocal acos=arccos asin=arcsin atan=arctan acosh=arccosh asinh=arcsinh
  atanh=arctanh deg2rad rad2deg}(input): @ == OPS["@"](input)
 [same 1 inplace]
-{neg=negative abs=absolute floor ceil trunc square relu sign}(input): @ == OPS["@"](input)
+{neg=negative abs=absolute floor ceil trunc relu}(input): @ == OPS["@"](input)
 [same 1]
 {isnan isinf isfinite signbit}(input): @ == OPS["@"](input)
-[number 2 refuses=c]
+[number 2]
 {maximum minimum fmax fmin}(input, other): @ == OPS["@"](input, other)
-[number 2 inplace refuses=c]
-{lt=less le=less_equal gt=greater ge=greater_equal}(input, other): @ == OPS["@"](input, other)
+[number 2 inplace]
+{mul=multiply eq=equal ne=not_equal lt=less le=less_equal gt=greater ge=greater_equal bitwise_and
+ bitwise_or bitwise_xor}(input, other): @ == OPS["@"](input, other)
 clamp_min(input, min): ng.clip(input, min, None)
 clamp_max(input, max): ng.clip(input, None, max)
-[number 2 inplace]
-{mul=multiply eq=equal ne=not_equal bitwise_and bitwise_or
- bitwise_xor}(input, other): @ == OPS["@"](input, other)
 [float 2 inplace]
 {atan2=arctan2 hypot copysign}(input, other): @ == OPS["@"](input, other)
 [float 2]
-{logaddexp logaddexp2}(input, other): @ == OPS["@"](input, other)
+logaddexp(input, other): logaddexp == _log_of_sum(input, other)
+logaddexp2(input, other): logaddexp2 == OPS["logaddexp2"](input, other)
 [number 2 inplace]
 add(input, other, *, alpha=1): add == OPS["add"](input, _scaled(other, alpha))
-div(input, other, *, rounding_mode=None): divide == _div(input, other, rounding_mode)
 pow(input, exponent): power == _pow(input, exponent)
 floor_divide(input, other): _quotient("floor_divide", input, other)
 {fmod remainder}(input, other): @ == _quotient("@", input, other)
 {gcd lcm nextafter bitwise_left_shift=left_shift bitwise_right_shift=right_shift}(input, other): (
     ng.@(input, other))
-[number 2 inplace refuses=b]
 sub(input, other, *, alpha=1): subtract == OPS["subtract"](input, _scaled(other, alpha))
-[number 2 function refuses=b]
+[own 2 inplace]
+div(input, other, *, rounding_mode=None): divide == _div(input, other, rounding_mode)
+[number 2 function]
 rsub(input, other, *, alpha=1): OPS["subtract"](other, _scaled(input, alpha))
 [equal 2 inplace]
 heaviside(input, values): ng.heaviside(input, values).astype(input.dtype)
 [equal 2]
 isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False): _isclose(
     input, other, rtol, atol, equal_nan)
+allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False): bool(
+    ng.all(_isclose(input, other, rtol, atol, equal_nan)))
 [equal 3 inplace]
 lerp(input, end, weight): input + weight * (end - input)
-[number 3 inplace refuses=c]
-clamp(input, min=None, max=None): _clamp(input, min, max)
 [number 3 inplace]
+clamp(input, min=None, max=None): _clamp(input, min, max)
 addcmul(input, tensor1, tensor2, *, value=1): input + _scaled(tensor1 * tensor2, value)
 addcdiv(input, tensor1, tensor2, *, value=1): _addcdiv(input, tensor1, tensor2, value)
 [float 2 inplace]
 ldexp(input, other): input * ng.exp2(other)
-[float 2 inplace refuses=c]
-{xlogy igamma=gammainc igammac=gammaincc}(input, other): ng.special.@(input, other)
-[same 1 inplace]
+xlogy(input, other): log_product(ng.special.xlogy, 0, input, other)
+{igamma=gammainc igammac=gammaincc}(input, other): ng.special.@(input, other)
+[own 2 inplace]
 float_power(input, exponent): OPS["power"](_double(input), _double(exponent))
 {logical_and logical_or logical_xor}(input, other): ng.@(input, other)
+[same 1 inplace]
+square(input): square == of_bools(OPS["square"], input, np.int64)
+sign(input): sign == of_bools(OPS["sign"], input)
 {logical_not bitwise_not=invert}(input): ng.@(input)
 conj_physical(input): ng.conjugate(input) if kind_of(input) == "c" else input
 frac(input): input - ng.trunc(input)

@@ -23,6 +23,11 @@ def _matmul(name: str, a: Any, b: Any, ranks: tuple[int, int]) -> Any:
     return OPS["matmul"](a, b)
 
 
+def _outer(a: Any, b: Any) -> Any:
+    _ranks("outer", (a, 1), (b, 1))
+    return ng.outer(a, b)
+
+
 def _batch_sum(a: Any, b: Any) -> Any:
     product = _matmul("addbmm", a, b, (3, 3))
     return ng.sum(product, 0).astype(product.dtype)
@@ -106,19 +111,20 @@ bmm(input, mat2): _matmul("bmm", input, mat2, (3, 3))
 mv(input, vec): _matmul("mv", input, vec, (2, 1))
 dot(input, tensor): _matmul("dot", input, tensor, (1, 1))
 vdot(input, other): _matmul("vdot", ng.conjugate(input), other, (1, 1))
-inner(input, other): ng.inner(input, other) if input.ndim and other.ndim else input * other
 cross(input, other, dim=None): _cross(input, other, dim)
 [number 2]
-outer(input, vec2): ng.outer(input, vec2)
+outer(input, vec2): _outer(input, vec2)
 kron(input, other): ng.kron(input, other)
+inner(input, other): ng.inner(input, other) if input.ndim and other.ndim else input * other
 [equal 2 function]
 tensordot(a, b, dims=2): _tensordot(a, b, dims)
 cdist(x1, x2, p=2.0, compute_mode=None): _cdist(x1, x2, p)
 [same 0 function]
 chain_matmul(*matrices): ng.linalg.multi_dot(list(matrices))
 einsum(equation, *operands): _einsum(equation, operands)
-[same 1]
+[whole 1]
 trace(input): ng.trace(input)
+[same 1]
 matrix_power(input, n): ng.linalg.matrix_power(input, n)
 matrix_exp(input): ng.linalg.expm(input)
 [equal 3 inplace]
@@ -131,7 +137,7 @@ addbmm(input, batch1, batch2, *, beta=1, alpha=1): _sum(
 baddbmm(input, batch1, batch2, *, beta=1, alpha=1): _sum(
     input, beta, _matmul("baddbmm", batch1, batch2, (3, 3)), alpha)
 [number 3 inplace]
-addr(input, vec1, vec2, *, beta=1, alpha=1): _sum(input, beta, ng.outer(vec1, vec2), alpha)
+addr(input, vec1, vec2, *, beta=1, alpha=1): _sum(input, beta, _outer(vec1, vec2), alpha)
 aliases ger=outer
 """
 table("", globals(), TABLE)

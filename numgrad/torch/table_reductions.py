@@ -49,6 +49,8 @@ def median(name: str, x: Any, dim: Any, keepdim: bool) -> Any:
     """The lower of the middle numbers; NaN where there is one, unless they are left out."""
     rows, axis = (ng.reshape(x, (-1,)), 0) if dim is None else (x, dim)
     count = rows.shape[axis]
+    if not count and dim is None and rows.dtype.kind == "f":
+        return ng.sum(rows) + np.nan
     if not count:
         raise NumgradIndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
     order = ng.argsort(rows.detach(), axis, stable=True)  # NaN come last
@@ -68,6 +70,8 @@ def median(name: str, x: Any, dim: Any, keepdim: bool) -> Any:
 
 def _mode(x: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
     """The most frequent number, the smallest of several, and the last index of it."""
+    if not x.shape[axis]:
+        raise NumgradIndexError(f"mode(): Expected reduction dim {axis} to have non-zero size.")
     order = ng.argsort(x.detach(), axis, stable=True)
     rows = ng.moveaxis(ng.take_along_axis(x.detach(), order, axis), axis, -1)
     places = ng.arange(rows.shape[-1])
@@ -92,7 +96,7 @@ def _topk(x: Any, k: int, axis: int, largest: bool) -> tuple[Any, Any]:
 
 def _histc(x: Any, bins: int, low: float, high: float) -> Any:
     numbers = x.numpy(force=True)
-    if low == high == 0 and numbers.size:
+    if low == high and numbers.size:
         low, high = numbers.min(), numbers.max()
     if low == high:
         low, high = low - 1, high + 1
@@ -149,9 +153,24 @@ def _truth(x: Any, out: Any) -> Any:
     return typed(out, x.dtype if x.dtype == np.uint8 else None)
 
 
-def _diff(x: Any, n: int, axis: int, *parts: Any) -> Any:
-    before, after = parts
-    return ng.diff(x, min(n, x.shape[axis]), axis, before, after)
+def _place(function: Any, x: Any, dim: Any, keepdim: bool) -> Any:
+    if not (x.size if dim is None else x.shape[dim]):
+        raise NumgradIndexError(
+            f"{function.__name__}(): Expected reduction dim to be specified, and to have elements, "
+            f"for an operand of shape {list(x.shape)}"
+        )
+    return function(x, dim, keepdims=keepdim)
+
+
+def _trapezoid(function: Any, y: Any, x: Any, dx: float, axis: int) -> Any:
+    if not y.shape[axis]:
+        return ng.sum(y, axis) if function is ng.trapezoid else y
+    return function(y, x, dx, axis=axis)
+
+
+def _diff(x: Any, n: int, axis: int, *around: Any) -> Any:
+    length = x.shape[axis] + sum(part.shape[axis] for part in around if part is not None)
+    return ng.diff(x, min(n, length), axis, *around)
 
 
 TABLE = """
@@ -176,7 +195,7 @@ count_nonzero(input, dim=None): ng.count_nonzero(input, dim)
 aminmax(input, *, dim=None, keepdim=False) -> min max: (
     ng.min(input, dim, keepdims=keepdim), ng.max(input, dim, keepdims=keepdim))
 [same 1 axis]
-{argmax argmin}(input, dim=None, keepdim=False): ng.@(input, dim, keepdims=keepdim)
+{argmax argmin}(input, dim=None, keepdim=False): _place(ng.@, input, dim, keepdim)
 {max min}(input, dim=None, keepdim=False, *, other=None) -> values indices: @ == _extreme(
     "@", input, dim, keepdim, other)
 {median nanmedian}(input, dim=None, keepdim=False) -> values indices: median(
@@ -201,13 +220,17 @@ unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     input, return_inverse=return_inverse, return_counts=return_counts, axis=dim)
 unique_consecutive(input, return_inverse=False, return_counts=False, dim=None): (
     ng.unique_consecutive(input, return_inverse, return_counts, dim))
-bincount(input, weights=None, minlength=0): ng.bincount(input, weights, minlength)
+bincount(input, weights=None, minlength=0): typed(
+    ng.bincount(input, weights, minlength),
+    weights.dtype if weights is not None and weights.dtype == np.float32 else None)
 histc(input, bins=100, min=0, max=0): _histc(input, bins, min, max)
 histogram(input, bins, *, range=None, weight=None, density=False) -> hist bin_edges: _histogram(
     input, bins, range, weight, density)
 histogramdd(input, bins, *, range=None, weight=None, density=False) -> hist bin_edges: _histogram(
     (input,), bins, range, weight, density)
+[float 1]
 gradient(input, *, spacing=None, dim=None, edge_order=1): _gradient(input, spacing, dim, edge_order)
+[same 1]
 _softmax_backward_data(grad_output, output, dim, input_dtype): output * (grad_output - ng.sum(
     grad_output * output, dim, keepdims=True))
 native_dropout_backward(grad_output, mask, scale): grad_output * mask * scale
@@ -231,8 +254,8 @@ searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None,
     input, out_int32, right, side))
 bucketize(input, boundaries, *, out_int32=False, right=False): _search(
     boundaries, input, out_int32, right, None)
-[number 2 function]
-{trapezoid cumulative_trapezoid}(y, x=None, *, dx=1.0, dim=-1): ng.@(y, x, dx, axis=dim)
+[float 2 axis function]
+{trapezoid cumulative_trapezoid}(y, x=None, *, dx=1.0, dim=-1): _trapezoid(ng.@, y, x, dx, dim)
 aliases trapz=trapezoid
 """
 table("", globals(), TABLE)

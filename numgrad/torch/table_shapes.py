@@ -17,7 +17,7 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError
 from numgrad.operations.region import Region
-from numgrad.torch.calls import axis_of, check_equal, table
+from numgrad.torch.calls import axis_of, cast, check_equal, table
 from numgrad.torch.table_products import alike  # noqa: F401 (in the table)
 
 
@@ -99,6 +99,8 @@ def _split(x: Any, size: Any, dim: int) -> tuple:
 
 
 def _chunk(x: Any, chunks: int, dim: int) -> tuple:
+    if chunks < 1:
+        raise NumgradRuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     if not x.shape[dim]:
         return tuple(ng.array_split(x, chunks, dim))
     return _split(x, max(-(-x.shape[dim] // chunks), 1), dim)
@@ -107,7 +109,30 @@ def _chunk(x: Any, chunks: int, dim: int) -> tuple:
 def _tensor_split(x: Any, parts: Any, dim: int) -> tuple:
     if hasattr(parts, "tolist"):
         parts = parts.tolist()
+    if not x.ndim or (isinstance(parts, int) and parts < 1):
+        raise NumgradRuntimeError(
+            f"tensor_split: {parts} sections of a tensor with {x.ndim} dimensions; it needs at "
+            "least one of each"
+        )
     return tuple(ng.array_split(x, parts if isinstance(parts, int) else list(parts), dim))
+
+
+def _even_split(name: str, x: Any, parts: Any, dim: int, least: int) -> tuple:
+    at_least(name, x, least)
+    if isinstance(parts, int) and (parts < 1 or x.shape[dim] % parts):
+        raise NumgradRuntimeError(
+            f"{name}: {parts} sections do not divide the length {x.shape[dim]} of dimension {dim}"
+        )
+    return _tensor_split(x, parts, dim)
+
+
+def at_least(name: str, x: Any, rank: int) -> Any:
+    """Raise where a Tensor has too few dimensions."""
+    if x.ndim < rank:
+        raise NumgradRuntimeError(
+            f"{name}: the input must have at least {rank} dimensions, got {x.ndim}"
+        )
+    return x
 
 
 def _narrow(x: Any, dim: int, start: Any, length: int) -> Any:
@@ -140,7 +165,10 @@ def _gather(x: Any, dim: int, index: Any) -> Any:
 
 def _scatter(x: Any, axis: int, index: Any, src: Any, reduce: Any, whole: bool = True) -> Any:
     index = _row(index)
+    src = as_elements(x, src)
     src = _row(src) if isinstance(src, Base) else ng.full(index.shape, src, x.dtype)
+    if not index.size:
+        return ng.copy(x)
     src = src[tuple(slice(n) for n in index.shape)]
     if reduce is None:
         return OPS["scatter"](x, index, src, axis=axis)
@@ -151,7 +179,9 @@ def _scatter(x: Any, axis: int, index: Any, src: Any, reduce: Any, whole: bool =
 
 
 def _index_write(name: str, x: Any, axis: int, index: Any, value: Any, *more: Any) -> Any:
-    if name != "index_fill" and value.ndim == 0:
+    if name == "index_fill":
+        value = as_elements(x, value)
+    elif value.ndim == 0:
         value = ng.reshape(value, (1,) * x.ndim)
     return OPS[name](x, _row(index), value, axis, *more)
 
@@ -179,7 +209,21 @@ def _masked_select(x: Any, mask: Any) -> Any:
     return x[mask]
 
 
+def as_elements(x: Any, value: Any) -> Any:
+    """A value in the dtype of where it is written; complex ones are not made real."""
+    kind = getattr(value, "dtype", np.asarray(value).dtype).kind
+    if kind == "c" and x.dtype.kind != "c":
+        raise NumgradRuntimeError(f"a complex value cannot be written into {x.dtype} numbers")
+    return cast(value, x.dtype) if isinstance(value, Base) else x.dtype.type(value)
+
+
 def _masked_write(name: str, x: Any, mask: Any, value: Any) -> Any:
+    if name == "masked_fill":
+        if value is not None and getattr(value, "ndim", 0):
+            raise NumgradRuntimeError(
+                f"masked_fill only supports a 0-dimensional value, got {value.ndim} dimension(s)"
+            )
+        value = as_elements(x, value)
     shape = np.broadcast_shapes(x.shape, mask.shape)
     x, mask = ng.broadcast_to(x, shape), ng.broadcast_to(mask, shape)
     return OPS[name](x, mask, value)
@@ -234,6 +278,10 @@ def _is_plain(x: Any) -> bool:
 
 
 def _adjoint(x: Any) -> Any:
+    if x.ndim == 1:
+        raise NumgradRuntimeError("adjoint is only supported on matrices or batches of matrices")
+    if not x.ndim:
+        return conjugated(x)
     return conjugated(ng.swapaxes(x, -1, -2))
 
 
@@ -286,6 +334,10 @@ def _nonzero_static(x: Any, size: int, fill: int) -> Any:
 
 def _combinations(x: Any, r: int, replaced: bool) -> Any:
     choose = combinations_with_replacement if replaced else combinations
+    if x.ndim != 1 or r < 0:
+        raise NumgradRuntimeError(f"combinations: needs 1 dimension, not {x.ndim}, and r >= 0")
+    if not r:
+        return ng.zeros((0,), x.dtype)
     rows = np.array(list(choose(range(x.shape[0]), r)), np.int64).reshape(-1, r)
     return ng.take(x, rows, 0)
 
@@ -344,6 +396,8 @@ def _pairs(x: Any) -> Any:
 
 
 def _roll(x: Any, shifts: Any, dims: Any) -> Any:
+    if shifts == ():
+        raise NumgradRuntimeError("roll: `shifts` required")
     if not dims and dims != 0:
         return ng.roll(x, shifts if isinstance(shifts, int) else shifts[0])
     return ng.roll(x, shifts, dims)
@@ -381,17 +435,20 @@ flatten(input, start_dim=0, end_dim=-1): _flatten(input, start_dim, end_dim)
 ravel(input): ng.reshape(input, (-1,))
 adjoint(input): _adjoint(input)
 movedim(input, source, destination): ng.moveaxis(input, source, destination)
-hsplit(input, indices_or_sections): _tensor_split(
-    input, indices_or_sections, 1 if input.ndim > 1 else 0)
-{vsplit=0 dsplit=2}(input, indices_or_sections): _tensor_split(input, indices_or_sections, @)
+hsplit(input, indices_or_sections): _even_split(
+    "hsplit", input, indices_or_sections, 1 if input.ndim > 1 else 0, 1)
+vsplit(input, indices_or_sections): _even_split("vsplit", input, indices_or_sections, 0, 2)
+dsplit(input, indices_or_sections): _even_split("dsplit", input, indices_or_sections, 2, 3)
 unbind(input, dim=0): tuple(ng.unbind(input, dim))
 select(input, dim, index): _select(input, dim, index)
-diagonal(input, offset=0, dim1=0, dim2=1): ng.diagonal(input, offset, dim1, dim2)
+diagonal(input, offset=0, dim1=0, dim2=1): ng.diagonal(
+    input, offset, axis_of("diagonal", input, dim1), axis_of("diagonal", input, dim2))
 diag(input, diagonal=0): ng.copy(ng.diag(input, diagonal))
 diag_embed(input, offset=0, dim1=-2, dim2=-1): ng.diag_embed(input, offset, dim1, dim2)
 diagflat(input, offset=0): ng.diagflat(input, offset)
-{fliplr flipud}(input): ng.copy(ng.@(input))
-rot90(input, k=1, dims=(0, 1)): ng.copy(ng.rot90(input, k, tuple(dims)))
+fliplr(input): ng.copy(ng.fliplr(at_least("fliplr", input, 2)))
+flipud(input): ng.copy(ng.flipud(at_least("flipud", input, 1)))
+rot90(input, k=1, dims=(0, 1)): ng.copy(ng.rot90(at_least("rot90", input, 2), k, tuple(dims)))
 roll(input, shifts, dims=None): _roll(input, shifts, dims)
 gather(input, dim, index, *, sparse_grad=False): _gather(input, dim, index)
 masked_select(input, mask): _masked_select(input, mask)
@@ -402,9 +459,6 @@ nonzero(input, *, as_tuple=False): (
 argwhere(input): ng.argwhere(input)
 clone(input, *, memory_format=None): input.clone()
 conj(input): conjugated(input)
-[same 2 refuses=bc]
-isin(input, test_elements, *, assume_unique=False, invert=False): ng.isin(
-    input, test_elements, assume_unique, invert)
 [first 2]
 as_strided_scatter(input, src, size, stride, storage_offset=None): _strided_scatter(
     input, src, size, stride, storage_offset)
@@ -458,6 +512,9 @@ index_reduce(input, dim, index, source, reduce, *, include_self=True): _index_re
     input, dim, index, source, reduce, include_self)
 [first 0,3 inplace axis]
 index_fill(input, dim, index, value): _index_write("index_fill", input, dim, index, value)
+[number 2 function]
+isin(elements, test_elements, *, assume_unique=False, invert=False): ng.isin(
+    elements, test_elements, assume_unique, invert)
 [number 1 function]
 cat(tensors, dim=0): _cat(tensors, dim)
 stack(tensors, dim=0): ng.stack(list(tensors), axis=dim)

@@ -47,6 +47,18 @@ def test_case(torch: Any) -> type[unittest.TestCase]:
         def assertEqualBroadcasting(self, x: Any, y: Any, **options: Any) -> None:
             self.assertEqual(x, torch.full_like(x, y), **options)  # noqa: PT009
 
+        def assertEqualTypeString(self, x: Any, y: Any) -> None:
+            assert (x.device, x.dtype, x.is_sparse) == (y.device, y.dtype, y.is_sparse)
+
+        def compare_with_numpy(
+            self, of_torch: Any, of_numpy: Any, values: Any, device: Any = None, dtype: Any = None,
+            **options: Any,
+        ) -> None:  # fmt: skip
+            x = values if isinstance(values, torch.Tensor) else torch.tensor(values, dtype=dtype)
+            expected = torch.from_numpy(np.array(of_numpy(_array(x))))
+            options = {"exact_dtype": False, "equal_nan": True, **options}
+            self.assertEqual(of_torch(x), expected, **options)  # noqa: PT009
+
         def assertExpectedInline(self, actual: Any, expect: str, skip: int = 0) -> None:
             if re.sub(r"\s+", "", str(actual)) != re.sub(r"\s+", "", expect):
                 raise self.failureException(f"{actual} is not {expect}")

@@ -41,7 +41,10 @@ INTERNALS = {
         r"sparse_cs|sparse_coo|to_sparse"
         r"|layout=|_indices\(\)|_values\(\)|nested_tensor"
     ),
-    "other dtypes": r"quantize|qint|mkldnn|xnnpack|bfloat16|float16|\.half\(\)|torch\.half",
+    "other dtypes": (
+        r"quantize|qint|mkldnn|xnnpack|bfloat16|float16|\.half\(\)|torch\.half|float8"
+        r"|_complex32\b|\bcomplex32\b|chalf"
+    ),
     "a program that imports PyTorch": r"subprocess|check_call|script\s*=",
     "PyTorch's profiler": r"kineto|prof\b.*\bprofile|emit_nvtx|record_function|key_averages",
     "extensions in C++": r"scoped_load_inline|cpp_extension",

@@ -116,8 +116,8 @@ def run_file(checkout: Path, file: str, library: str, pattern: str) -> dict[str,
     for test, case in _tests(module):
         if not re.search(pattern, test.id()):
             continue
-        if _is_internal(case):
-            results._keep(test, "internal", _is_internal(case))
+        if reason := _is_internal(case.__name__, case):
+            results._keep(test, "internal", reason)
             continue
         _forget_hooks(torch)
         with _quiet(), warnings.catch_warnings():
@@ -194,8 +194,8 @@ def _forget_hooks(library: Any) -> None:
             getattr(everywhere, table).clear()
 
 
-def _is_internal(case: Any) -> str:
-    """The reason for which a test's text is about an internal, or nothing."""
+def _is_internal(name: str, case: Any) -> str:
+    """The reason for which a test's name or text is about an internal, or nothing."""
     try:
         lines = inspect.getsource(inspect.unwrap(case)).splitlines()
         if not inspect.ismethod(case):  # of pytest: cases of other devices are marked
@@ -203,6 +203,8 @@ def _is_internal(case: Any) -> str:
         text = "\n".join(lines)
     except (OSError, TypeError):
         return ""
+    # decorators say what there are tests for, of which the name shows one
+    text = f"{name}:" + re.split(r"^ *def ", text, maxsplit=1, flags=re.MULTILINE)[-1]
     return next((reason for reason, p in INTERNALS.items() if re.search(p, text)), "")
 
 

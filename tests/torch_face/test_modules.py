@@ -124,8 +124,9 @@ def test_settings_are_remembered():
     assert torch.are_deterministic_algorithms_enabled()
     assert torch.is_deterministic_algorithms_warn_only_enabled()
     torch.use_deterministic_algorithms(False)
-    with pytest.raises(ValueError, match="'highest', 'high' or 'medium'"):
-        torch.set_float32_matmul_precision("low")
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    assert torch.__future__.get_swap_module_params_on_conversion()
+    torch.__future__.set_swap_module_params_on_conversion(False)
     torch.set_float32_matmul_precision("highest")
     torch.set_default_device("cpu")
     with pytest.raises(RuntimeError, match="CPU"):

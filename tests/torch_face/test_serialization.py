@@ -70,13 +70,6 @@ class _Code:
         return print, ("this ran",)
 
 
-def test_conjugates_that_are_not_computed_yet():
-    memory = np.array([1 + 2j, 3])
-    of_file = ng_torch.serialization._rebuild_tensor
-    assert of_file(memory, 0, (2,), (1,), False, None, {"conj": True}).tolist() == [1 - 2j, 3]
-    assert of_file(memory.imag, 0, (1,), (1,), False, None, {"neg": True}).tolist() == [-2]
-
-
 def test_no_code_runs(capsys):
     file = _file(ng_torch, {"a": _Code()})
     with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
