@@ -10,6 +10,7 @@ import numpy as np
 
 import numgrad as ng
 from numgrad.autograd.batching.batch import Batched
+from numgrad.autograd.forward_ad import ForwardInterpreter
 from numgrad.autograd.history import follows_root
 from numgrad.autograd.variable import Tensor as Base, root
 from numgrad.core.formula import Meta
@@ -31,8 +32,9 @@ def _expand(x: Any, shape: Any) -> Any:
     result = ng.broadcast_to(
         x, tuple(x.shape[k - new] if n == -1 and k >= new else n for k, n in enumerate(shape))
     )
-    if type(result._array) is np.ndarray:  # NumPy's are read-only
-        result._array.flags.writeable = x._array.flags.writeable
+    for y in (result, *_tangents(result)):
+        if type(y._array) is np.ndarray:  # NumPy's are read-only
+            y._array.flags.writeable = x._array.flags.writeable
     return result
 
 
@@ -233,7 +235,7 @@ def _as_strided(x: Any, size: Any, stride: Any, offset: Any) -> Any:
     """Elements at places in memory, which are counted from where the memory begins."""
     if not _is_plain(x):
         places, begin = positions(x, size, stride, offset)
-        return ng.take(ng.reshape(x, (-1,)), places - begin)
+        return _apart(ng.take(ng.reshape(x, (-1,)), places - begin))
     owner = root(x)
     whole, item = Region(owner._array, x._array), x.itemsize
     begin = whole.offset if offset is None else whole.origin + int(offset) * item
@@ -250,19 +252,29 @@ def _as_strided(x: Any, size: Any, stride: Any, offset: Any) -> Any:
 
 def _seen(x: Any, shape: Any, dtype: Any, strides: Any, offset: int = 0) -> Any:
     """The memory of a Tensor, read in another way from ``offset`` bytes after where it begins."""
-    owner = root(x) if follows_root(x) else x
+    owner = root(x)
+    if not follows_root(x) or len(_tangents(x)) != len(_tangents(owner)):
+        owner = x
     where = Region(owner._array, x._array)
     where.part, where.strides, where.offset = Meta(shape, dtype), strides, where.offset + offset
     try:
         out = OPS["region"](owner, where=where)
     except (TypeError, ValueError) as error:
         raise NumgradRuntimeError(
-            "as_strided: takes elements outside of a view that a Function returned or that was "
-            "made under no_grad(), whose history is not its base's; take a view of the base"
+            "as_strided: takes elements outside of a view whose history or tangent is not its "
+            "base's (a Function returned it, or it was made under no_grad() or in forward mode); "
+            "take a view of the base"
         ) from error
-    if out.size and not np.may_share_memory(out._array, owner._array):
+    pairs = [(out, owner), *zip(_tangents(out), _tangents(owner), strict=False)]
+    if out.size and not all(np.may_share_memory(a._array, b._array) for a, b in pairs):
         out._array.flags.writeable = False  # the owner is not contiguous: writes are refused
     return out
+
+
+def _tangents(x: Any) -> list[Any]:
+    """Those of forward mode, from the outside in."""
+    levels = [i for i in state.interpreters if isinstance(i, ForwardInterpreter)]
+    return [t for i in levels if (t := i.tangent(x)) is not None]
 
 
 def contiguous(x: Any) -> bool:
@@ -271,10 +283,10 @@ def contiguous(x: Any) -> bool:
 
 
 def _is_plain(x: Any) -> bool:
-    """Whether a Tensor has memory and no tangents, which its owner would not have."""
-    if state.interpreters or type(x._array) is not np.ndarray:
-        return False
-    return x._extra is None or x._extra.tangents is None
+    """Whether a Tensor has memory, and what is recorded of it or its tangents can be followed."""
+    levels = state.interpreters
+    followed = all(isinstance(i, ForwardInterpreter) and not i.several for i in levels)
+    return followed and type(x._array) is np.ndarray
 
 
 def _adjoint(x: Any) -> Any:
@@ -289,9 +301,16 @@ def conjugated(x: Any) -> Any:
     """The conjugate; one of complex numbers is no view, as PyTorch's is, so writes are refused."""
     if x.dtype.kind != "c":
         return x
-    out = ng.conjugate(x)
-    if _is_plain(out):
-        out._array.flags.writeable = False
+    return _apart(ng.conjugate(x))
+
+
+def _apart(out: Any) -> Any:
+    """A copy where PyTorch has a view: writes, which the base would not see, are refused."""
+    y = out
+    while isinstance(y, Batched):
+        y = y.value
+    if type(y._array) is np.ndarray:
+        y._array.flags.writeable = False
     return out
 
 
@@ -299,7 +318,7 @@ def _view_as_real(x: Any) -> Any:
     if x.dtype.kind != "c":
         raise NumgradRuntimeError("view_as_real is only supported for complex tensors")
     if not _is_plain(x):
-        return ng.stack([ng.real(x), ng.imag(x)], axis=-1)
+        return _apart(ng.stack([ng.real(x), ng.imag(x)], axis=-1))
     d = x._array.real.dtype
     return _seen(x, (*x.shape, 2), d, (*x._array.strides, d.itemsize))
 
@@ -345,7 +364,7 @@ def _combinations(x: Any, r: int, replaced: bool) -> Any:
 def _unfold(x: Any, dim: int, size: int, step: int) -> Any:
     axis = axis_of("unfold", x, dim)
     if not _is_plain(x) or not x.ndim or not 0 <= size <= x.shape[axis] or step < 1:
-        out = ng.unfold(_row(x), axis, size, step)
+        out = _apart(ng.unfold(_row(x), axis, size, step))
         return out if x.ndim else out[0]
     shape, strides = list(x.shape), list(x._array.strides)
     strides.append(strides[axis])
@@ -386,7 +405,7 @@ def _pairs(x: Any) -> Any:
     if x.shape[-1:] != (2,):
         raise NumgradRuntimeError("view_as_complex: the last axis must have the length 2")
     if not _is_plain(x):
-        return OPS["from_parts"](x[..., 0], x[..., 1])
+        return _apart(OPS["from_parts"](x[..., 0], x[..., 1]))
     *strides, step = x._array.strides
     if x.dtype.kind != "f" or step != x.itemsize or any(n % (2 * step) for n in strides):
         raise NumgradRuntimeError(

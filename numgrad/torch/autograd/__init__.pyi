@@ -2,8 +2,6 @@
 # ruff: noqa: E501
 # mypy: ignore-errors
 
-from numgrad.autograd.anomaly import detect_anomaly as detect_anomaly
-from numgrad.autograd.anomaly import set_detect_anomaly as set_detect_anomaly
 from numgrad.autograd.modes import enable_grad as enable_grad
 from numgrad.autograd.modes import inference_mode as inference_mode
 from numgrad.autograd.modes import no_grad as no_grad
@@ -13,10 +11,15 @@ from numgrad.torch.autograd import function as function
 from numgrad.torch.autograd import functional as functional
 from numgrad.torch.autograd import graph as graph
 from numgrad.torch.autograd import variable as variable
+from numgrad.torch.autograd.anomaly import detect_anomaly as detect_anomaly
+from numgrad.torch.autograd.anomaly import set_detect_anomaly as set_detect_anomaly
 from numgrad.torch.autograd.function import Function as Function
 from numgrad.torch.autograd.function import NestedIOFunction as NestedIOFunction
+from numgrad.torch.autograd.graph import SavedTensor as SavedTensor
 from numgrad.torch.autograd.numerical import gradcheck as gradcheck
 from numgrad.torch.autograd.numerical import gradgradcheck as gradgradcheck
 from numgrad.torch.autograd.variable import backward as backward
 from numgrad.torch.autograd.variable import grad as grad
+from numgrad.torch.autograd.variable import is_multithreading_enabled as is_multithreading_enabled
+from numgrad.torch.autograd.variable import set_multithreading_enabled as set_multithreading_enabled
 from numgrad.torch.autograd.variable import Variable as Variable
