@@ -258,7 +258,7 @@ class _gamma(_Continuous):
 gamma: _gamma
 
 class _genpareto(_Continuous):
-    """Generalized Pareto distribution, of excesses over a threshold, ending at ``-1 / c`` below 0."""
+    """Generalized Pareto distribution of excesses; of negative ``c`` it ends at ``-1 / c``."""
     def _parameters(self, c: _Array, loc: _Array = 0.0, scale: _Array = 1.0) -> None: ...
 
 genpareto: _genpareto

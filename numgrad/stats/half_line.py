@@ -195,7 +195,7 @@ class HalfCauchy(Positive):
     entropy=lambda c: 1 + c,
 )
 class GeneralizedPareto(Continuous):
-    """Generalized Pareto distribution, of excesses over a threshold, ending at ``-1 / c`` below 0."""
+    """Generalized Pareto distribution of excesses; of negative ``c`` it ends at ``-1 / c``."""
 
     shapes = ("c",)
 
