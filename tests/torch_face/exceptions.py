@@ -197,7 +197,8 @@ REASONS = {
         function_returns_input_inner_requires_grad_*_save_tensors_input_mark_dirty_False_cpu
         function_returns_input_inner_requires_grad_*_save_tensors_output_mark_dirty_False_cpu
         data_attribute grad_unsupported_interaction inplace_fallback_nary_different_levels
-        inplace_on_captures_cpu* jacfwd_with_random_cpu* not_enough_in_dims_err_msg
+        inplace_on_captures_cpu* jacfwd_with_random_cpu* kwarg_only_tensors_cpu*
+        not_enough_in_dims_err_msg
         unsupported_op_err_msg unsupported_random_cpu*
     """,
     "memory is that of an ndarray: there are no storages": """
@@ -305,7 +306,6 @@ REASONS = {
     """,
     "takes longer than the driver waits": """
         ReplicationPad3d_large_cpu dirichlet_multivariate distribution_expand
-        maml_omniglot_mechanism_functional_call_cpu*
     """,
     "what PyTorch has no derivative of has one": """
         not_implemented_fwad scatter_index_reduce_prod_gradgrad_error_cpu*
