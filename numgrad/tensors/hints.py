@@ -47,8 +47,8 @@ SAME_NAME = {
         yvp zeta""",
     "scipy.stats": """bernoulli beta binom cauchy chi2 dirichlet expon f gamma genpareto geom
         gumbel_r halfcauchy halfnorm invgamma laplace logistic lognorm multinomial
-        multivariate_normal multivariate_t nbinom norm pareto poisson rayleigh skewnorm t truncnorm uniform
-        vonmises weibull_min wishart""",
+        multivariate_normal multivariate_t nbinom norm pareto poisson rayleigh skewnorm t
+        truncnorm uniform vonmises weibull_min wishart""",
 }  # fmt: skip
 """Module -> functions, or distributions with their methods, that are called alike."""
 
