@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import numgrad as ng
+from numgrad.autograd.forward_ad import ForwardInterpreter
 from numgrad.autograd.history import follows_root
 from numgrad.autograd.variable import Tensor as Base, root
 from numgrad.core.formula import Meta
@@ -16,6 +17,7 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError
 from numgrad.operations.region import Region
+from numgrad.torch.array_functions import computed
 from numgrad.torch.calls import axis_of, cast, check_equal, table
 from numgrad.torch.memory import at_least, contiguous, copied as copied
 from numgrad.torch.table_products import alike  # noqa: F401 (in the table)
@@ -31,8 +33,9 @@ def _expand(x: Any, shape: Any) -> Any:
     result = ng.broadcast_to(
         x, tuple(x.shape[k - new] if n == -1 and k >= new else n for k, n in enumerate(shape))
     )
-    if type(result._array) is np.ndarray:  # NumPy's are read-only
-        result._array.flags.writeable = x._array.flags.writeable
+    for y in (result, *_tangents(result)):
+        if type(y._array) is np.ndarray:  # NumPy's are read-only
+            y._array.flags.writeable = x._array.flags.writeable
     return result
 
 
@@ -149,7 +152,7 @@ def _gather(x: Any, dim: int, index: Any) -> Any:
     rows, places = _row(x), _row(index)
     axis = axis_of("gather", x, dim)
     if not index.size:
-        return ng.zeros(index.shape, x.dtype) + 0 * ng.sum(x[..., :0])
+        return ng.reshape(ng.reshape(x, (-1,))[:0], index.shape)
     rows = rows[tuple(slice(None) if a == axis else slice(n) for a, n in enumerate(places.shape))]
     return ng.reshape(ng.take_along_axis(rows, places, axis), index.shape)
 
@@ -174,6 +177,8 @@ def _index_write(name: str, x: Any, axis: int, index: Any, value: Any, *more: An
         value = as_elements(x, value)
     elif value.ndim == 0:
         value = ng.reshape(value, (1,) * x.ndim)
+    if more and x.dtype.kind in "ub":  # a factor, whose sign they lack
+        value, more = value * cast(more[0], x.dtype), ()
     return OPS[name](x, _row(index), value, axis, *more)
 
 
@@ -224,7 +229,7 @@ def _as_strided(x: Any, size: Any, stride: Any, offset: Any) -> Any:
     """Elements at places in memory, which are counted from where the memory begins."""
     if not _is_plain(x):
         places, begin = positions(x, size, stride, offset)
-        return ng.take(ng.reshape(x, (-1,)), places - begin)
+        return _apart(ng.take(ng.reshape(x, (-1,)), places - begin))
     if min((*size, *stride, offset or 0), default=0) < 0 or len(size) != len(stride):
         raise NumgradRuntimeError(
             "as_strided: sizes, as many strides and the offset must not be negative, got "
@@ -246,26 +251,36 @@ def _as_strided(x: Any, size: Any, stride: Any, offset: Any) -> Any:
 
 def _seen(x: Any, shape: Any, dtype: Any, strides: Any, offset: int = 0) -> Any:
     """The memory of a Tensor, read in another way from ``offset`` bytes after where it begins."""
-    owner = root(x) if follows_root(x) else x
+    owner = root(x)
+    if not follows_root(x) or len(_tangents(x)) != len(_tangents(owner)):
+        owner = x
     where = Region(owner._array, x._array)
     where.part, where.strides, where.offset = Meta(shape, dtype), strides, where.offset + offset
     try:
         out = OPS["region"](owner, where=where)
     except (TypeError, ValueError) as error:
         raise NumgradRuntimeError(
-            "as_strided: takes elements outside of a view that a Function returned or that was "
-            "made under no_grad(), whose history is not its base's; take a view of the base"
+            "as_strided: takes elements outside of a view whose history or tangent is not its "
+            "base's (a Function returned it, or it was made under no_grad() or in forward mode); "
+            "take a view of the base"
         ) from error
-    if out.size and not np.may_share_memory(out._array, owner._array):
+    pairs = [(out, owner), *zip(_tangents(out), _tangents(owner), strict=False)]
+    if out.size and not all(np.may_share_memory(a._array, b._array) for a, b in pairs):
         out._array.flags.writeable = False  # the owner is not contiguous: writes are refused
     return out
 
 
+def _tangents(x: Any) -> list[Any]:
+    """Those of forward mode, from the outside in."""
+    levels = [i for i in state.interpreters if isinstance(i, ForwardInterpreter)]
+    return [t for i in levels if (t := i.tangent(x)) is not None]
+
+
 def _is_plain(x: Any) -> bool:
-    """Whether a Tensor has memory and no tangents, which its owner would not have."""
-    if state.interpreters or type(x._array) is not np.ndarray:
-        return False
-    return x._extra is None or x._extra.tangents is None
+    """Whether a Tensor has memory, and what is recorded of it or its tangents can be followed."""
+    levels = state.interpreters
+    followed = all(isinstance(i, ForwardInterpreter) and not i.several for i in levels)
+    return followed and type(x._array) is np.ndarray
 
 
 def _adjoint(x: Any) -> Any:
@@ -280,9 +295,16 @@ def conjugated(x: Any) -> Any:
     """The conjugate; one of complex numbers is no view, as PyTorch's is, so writes are refused."""
     if x.dtype.kind != "c":
         return x
-    out = ng.conjugate(x)
-    if _is_plain(out):
-        out._array.flags.writeable = False
+    return _apart(ng.conjugate(x))
+
+
+def _apart(out: Any) -> Any:
+    """A copy where PyTorch has a view: writes, which the base would not see, are refused."""
+    y = out
+    while isinstance(y, Batched):
+        y = y.value
+    if type(y._array) is np.ndarray:
+        y._array.flags.writeable = False
     return out
 
 
@@ -290,16 +312,16 @@ def _view_as_real(x: Any) -> Any:
     if x.dtype.kind != "c":
         raise NumgradRuntimeError("view_as_real is only supported for complex tensors")
     if not _is_plain(x):
-        return ng.stack([ng.real(x), ng.imag(x)], axis=-1)
+        return _apart(ng.stack([ng.real(x), ng.imag(x)], axis=-1))
     d = x._array.real.dtype
     return _seen(x, (*x.shape, 2), d, (*x._array.strides, d.itemsize))
 
 
 def positions(x: Any, size: Any, stride: Any, offset: Any) -> tuple[np.ndarray, int]:
     """Numbers of elements in memory, from its beginning, and where ``x`` begins."""
-    item = x.itemsize
-    owner = root(x)
-    begin = (address(x) - address(owner)) // item
+    begin = 0
+    if not isinstance(x, Batched):
+        begin = (address(x) - address(root(x))) // x.itemsize
     start = begin if offset is None else int(offset)
     places = np.full(tuple(size), start, np.int64)
     for axis, (length, step) in enumerate(zip(size, stride, strict=True)):
@@ -319,8 +341,11 @@ def _strided_scatter(x: Any, src: Any, size: Any, stride: Any, offset: Any) -> A
 
 
 def _nonzero_static(x: Any, size: int, fill: int) -> Any:
-    rows = np.argwhere(x.numpy(force=True))[:size]
-    return ng.asarray(np.pad(rows, ((0, size - len(rows)), (0, 0)), constant_values=fill))
+    def places(numbers: np.ndarray) -> np.ndarray:
+        rows = np.argwhere(numbers)[:size]
+        return np.pad(rows, ((0, size - len(rows)), (0, 0)), constant_values=fill)
+
+    return computed(places, x)
 
 
 def _combinations(x: Any, r: int, replaced: bool) -> Any:
@@ -336,7 +361,7 @@ def _combinations(x: Any, r: int, replaced: bool) -> Any:
 def _unfold(x: Any, dim: int, size: int, step: int) -> Any:
     axis = axis_of("unfold", x, dim)
     if not _is_plain(x) or not x.ndim or not 0 <= size <= x.shape[axis] or step < 1:
-        out = ng.unfold(_row(x), axis, size, step)
+        out = _apart(ng.unfold(_row(x), axis, size, step))
         return out if x.ndim else out[0]
     shape, strides = list(x.shape), list(x._array.strides)
     strides.append(strides[axis])
@@ -346,14 +371,21 @@ def _unfold(x: Any, dim: int, size: int, step: int) -> Any:
 
 
 def _meshgrid(tensors: Any, indexing: Any) -> tuple:
-    tensors, indexing = _listed(tensors), "ij" if indexing is None else indexing
-    if not tensors or any(x.ndim > 1 for x in tensors) or indexing not in ("ij", "xy"):
+    tensors = _listed(tensors)
+    if not tensors or any(x.ndim > 1 for x in tensors) or indexing not in (None, "ij", "xy"):
         raise NumgradRuntimeError(
             "meshgrid: expects one Tensor at least, each with 0 or 1 dimensions, and indexing 'xy' "
             f"or 'ij'; got {[x.ndim for x in tensors]} dimensions and {indexing!r}"
         )
     check_equal("meshgrid", [x.dtype for x in tensors])
-    return tuple(ng.meshgrid(*[ng.reshape(t, (-1,)) for t in tensors], indexing=indexing))
+    swapped = indexing == "xy" and len(tensors) > 1
+    tensors = [*tensors[1::-1], *tensors[2:]] if swapped else tensors
+    shape = tuple([x.size for x in tensors])
+    grids = []
+    for k, x in enumerate(tensors):
+        line = ng.reshape(x, [-1 if axis == k else 1 for axis in range(len(shape))])
+        grids.append(ng.broadcast_to(line, shape))
+    return tuple([*grids[1::-1], *grids[2:]] if swapped else grids)
 
 
 def _sum_to(x: Any, shape: tuple) -> Any:
@@ -382,13 +414,24 @@ def _pairs(x: Any) -> Any:
     if x.shape[-1:] != (2,):
         raise NumgradRuntimeError("view_as_complex: the last axis must have the length 2")
     if not _is_plain(x):
-        return OPS["from_parts"](x[..., 0], x[..., 1])
+        return _apart(OPS["from_parts"](x[..., 0], x[..., 1]))
     *strides, step = x._array.strides
     if x.dtype.kind != "f" or step != x.itemsize or any(n % (2 * step) for n in strides):
         raise NumgradRuntimeError(
             "view_as_complex: pairs of floating numbers must lie side by side; call contiguous()"
         )
     return _seen(x, x.shape[:-1], np.result_type(x.dtype, np.complex64), tuple(strides))
+
+
+def _rot90(x: Any, k: int, dims: tuple[int, ...]) -> Any:
+    if len(dims) != 2 or x.ndim < 2 or dims[0] % x.ndim == dims[1] % x.ndim:
+        raise NumgradRuntimeError(
+            f"rot90: expected total rotation dims == 2 that are different, and an operand of two "
+            f"axes or more, but got dims {dims} and shape {list(x.shape)}"
+        )
+    if k % 2 == 0:
+        return ng.copy(ng.flip(x, dims)) if k else ng.copy(x)
+    return ng.swapaxes(ng.copy(ng.flip(x, dims[k % 3])), *dims)
 
 
 def _roll(x: Any, shifts: Any, dims: Any) -> Any:
@@ -433,7 +476,7 @@ broadcast_to(input, size): _expand(input, size)
 repeat_interleave(input, repeats=None, dim=None, *, output_size=None): _repeat_interleave(
     input, repeats, dim)
 flatten(input, start_dim=0, end_dim=-1): _flatten(input, start_dim, end_dim)
-ravel(input): ng.reshape(input, (-1,))
+ravel(input): ng.reshape(input if contiguous(input) else ng.copy(input), (-1,))
 adjoint(input): _adjoint(input)
 movedim(input, source, destination): ng.moveaxis(input, source, destination)
 hsplit(input, indices_or_sections): _even_split(
@@ -447,11 +490,10 @@ diagonal(input, offset=0, dim1=0, dim2=1): ng.diagonal(
 diag(input, diagonal=0): ng.copy(ng.diag(input, diagonal))
 diag_embed(input, offset=0, dim1=-2, dim2=-1): ng.diag_embed(input, offset, dim1, dim2)
 diagflat(input, offset=0): ng.diagflat(input, offset)
+rot90(input, k=1, dims=(0, 1)): _rot90(input, k % 4, tuple(dims))
 fliplr(input): ng.copy(ng.fliplr(at_least("fliplr", input, 2)))
 flipud(input): ng.copy(ng.flipud(at_least("flipud", input, 1)))
-rot90(input, k=1, dims=(0, 1)): ng.copy(ng.rot90(at_least("rot90", input, 2), k, tuple(dims)))
 roll(input, shifts, dims=None): _roll(input, shifts, dims)
-gather(input, dim, index, *, sparse_grad=False): _gather(input, dim, index)
 masked_select(input, mask): _masked_select(input, mask)
 take(input, index): ng.take(input, index)
 take_along_dim(input, indices, dim=None): _take_along(input, indices, dim)
@@ -460,7 +502,9 @@ nonzero(input, *, as_tuple=False): (
 argwhere(input): ng.argwhere(input)
 clone(input, *, memory_format=None): copied(input, memory_format)
 conj(input): conjugated(input)
-[first 2]
+[same 1 indices]
+gather(input, dim, index, *, sparse_grad=False): _gather(input, dim, index)
+[first 2 indices]
 as_strided_scatter(input, src, size, stride, storage_offset=None): _strided_scatter(
     input, src, size, stride, storage_offset)
 select_scatter(input, src, dim, index): ng.select_scatter(input, src, axis=dim, index=index)
@@ -500,7 +544,7 @@ masked_fill(input, mask, value): _masked_write("masked_fill", input, mask, value
 masked_scatter(input, mask, source): _masked_write("masked_scatter", input, mask, source)
 index_put(input, indices, values, accumulate=False): _index_put(input, indices, values, accumulate)
 put(input, index, source, accumulate=False): OPS["put"](input, index, source, accumulate)
-[equal 0,3 inplace axis]
+[equal 0,3 inplace axis indices]
 scatter(input, dim, index, src=None, *, value=None, reduce=None): _scatter(
     input, dim, index, value if src is None else src, reduce)
 scatter_add(input, dim, index, src): _scatter(input, dim, index, src, "add")
@@ -531,8 +575,8 @@ combinations(input, r=2, with_replacement=False): _combinations(input, r, with_r
 view_as_real(input): _view_as_real(input)
 view_as_complex(input): _pairs(input)
 [same 1 function]
-unravel_index(indices, shape): tuple(ng.asarray(x) for x in np.unravel_index(
-    indices._array, tuple(shape) if isinstance(shape, tuple | list) else (shape,)))
+unravel_index(indices, shape): computed(lambda places: np.unravel_index(
+    places, shape if isinstance(shape, int) else tuple(shape)), indices)
 fill(input, value): OPS["masked_fill"](input, np.ones(input.shape, bool), value)
 constant_pad_nd(input, pad, value=0): ng.nn.functional.pad(input, pad, "constant", value)
 [same 1]

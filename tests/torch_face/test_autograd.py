@@ -158,6 +158,27 @@ def forward_mode(torch):
         return kinds, "tangent=tensor([1., 1.])" in repr(dual)
 
 
+def views_in_forward_mode(torch):
+    """Writes to views reach their base and its tangent."""
+    fw, results = torch.autograd.forward_ad, []
+    with fw.dual_level():
+        for view in (
+            lambda x: x.unfold(0, 2, 2)[0],
+            lambda x: x.as_strided((2,), (1,)),
+            lambda x: torch.view_as_real(torch.view_as_complex(x.view(2, 2)))[0],
+            lambda x: x[:1].expand(2)[:1],
+        ):
+            dual = fw.make_dual(torch.arange(1.0, 5.0), torch.ones(4))
+            x = dual * dual
+            part = view(x)
+            part.mul_(dual[0] * 3)
+            late = view(x)
+            x.mul_(2)
+            results += _lists(*fw.unpack_dual(x), fw.unpack_dual(part)[1], fw.unpack_dual(late)[1])
+    twice = torch.func.vmap(lambda x: x.unfold(0, 2, 2).mul(2))(torch.ones(2, 4))
+    return results, twice.sum().item()
+
+
 def checks(torch):
     def depends(x):
         return torch.cat([x, x]) if bool((x >= 1).all()) else x
@@ -253,6 +274,13 @@ SCRIPTS = {
     ],
     inference: [True, True, True, False, True, True, False, True, False, True, True],
     forward_mode: ([True] * 4, True),
+    views_in_forward_mode: (
+        [
+            *([[6.0, 24.0, 18.0, 32.0], [18.0, 48.0, 12.0, 16.0], [18.0, 48.0], [18.0, 48.0]] * 3),
+            *[[6.0, 8.0, 18.0, 32.0], [18.0, 8.0, 12.0, 16.0], [18.0], [18.0]],
+        ],
+        16.0,
+    ),
     checks: [True, True, False, True, True, False],
     anomalies: (True, 3, [True] * 3),
 }  # fmt: skip
