@@ -21,6 +21,7 @@ FILES = [
     "autograd/test_functional.py",
     "autograd/test_complex.py",
     "test_nn.py",
+    "test_dataloader.py",
     "test_torch.py",
     "functorch/test_eager_transforms.py",
     "functorch/test_vmap.py",
@@ -53,6 +54,12 @@ INTERNALS = {
 """What a test is about -> the pattern of its text; such tests are not run."""
 
 REASONS = {
+    "workers of a DataLoader are threads, batches come in order, orders are drawn at once": """
+        chain_iterable_style_dataset error error_workers excessive_thread_creation_warning
+        get_worker_info invalid_ctor_args_combinations iterable_style_dataset iterable_dataset_err
+        large_sampler_indices out_of_order_index_ds out_of_order_iterable_ds sampler_reproducibility
+        splits_reproducibility
+    """,
     "PyTorch 2.13 fails, too": """
         AdaptiveLogSoftmax_cuda_fp32 AdaptiveLogSoftmax_cuda_tf32
         BCELoss_no_batch_dim_mean_cuda_fp32 BCELoss_no_batch_dim_mean_cuda_tf32
@@ -190,7 +197,8 @@ REASONS = {
         function_returns_input_inner_requires_grad_*_save_tensors_input_mark_dirty_False_cpu
         function_returns_input_inner_requires_grad_*_save_tensors_output_mark_dirty_False_cpu
         data_attribute grad_unsupported_interaction inplace_fallback_nary_different_levels
-        inplace_on_captures_cpu* jacfwd_with_random_cpu* not_enough_in_dims_err_msg
+        inplace_on_captures_cpu* jacfwd_with_random_cpu* kwarg_only_tensors_cpu*
+        not_enough_in_dims_err_msg
         unsupported_op_err_msg unsupported_random_cpu*
     """,
     "memory is that of an ndarray: there are no storages": """
@@ -294,7 +302,6 @@ REASONS = {
     """,
     "takes longer than the driver waits": """
         ReplicationPad3d_large_cpu dirichlet_multivariate distribution_expand
-        maml_omniglot_mechanism_functional_call_cpu*
     """,
     "what PyTorch has no derivative of has one": """
         not_implemented_fwad scatter_index_reduce_prod_gradgrad_error_cpu*
