@@ -23,22 +23,9 @@ from numgrad.errors import (
     NumgradValueError,
 )
 from numgrad.torch import dtypes
-from numgrad.torch.dtypes import as_numpy, get_default_dtype
+from numgrad.torch.dtypes import as_numpy, get_default_dtype, sizes
 from numgrad.torch.memory import arranged
 from numgrad.torch.wrapping import Tensor, known, unwrap, wrapped
-
-
-def sizes(args: tuple) -> tuple[int, ...]:
-    """A shape, written as several integers or as one sequence."""
-    if len(args) == 1 and isinstance(args[0], tuple | list):
-        args = tuple(args[0])
-    shape = tuple([int(n) for n in args])
-    if any(n < 0 for n in shape):
-        raise NumgradRuntimeError(
-            f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}"
-        )
-    return shape
-
 
 _SHARED = [
     Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation="Any")

@@ -273,6 +273,18 @@ class Size(tuple[int, ...]):
         return f"torch.Size({list(self)})"
 
 
+def sizes(args: tuple) -> tuple[int, ...]:
+    """A shape, written as several integers or as one sequence."""
+    if len(args) == 1 and isinstance(args[0], tuple | list):
+        args = tuple(args[0])
+    shape = tuple([int(n) for n in args])
+    if any(n < 0 for n in shape):
+        raise NumgradRuntimeError(
+            f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}"
+        )
+    return shape
+
+
 class device:
     """A device, which is the CPU.
 

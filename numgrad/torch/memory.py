@@ -305,11 +305,9 @@ class MemoryMembers:
 
     def resize_(self, *size: Any, memory_format: Any = None) -> Any:
         """Give it another shape, of the elements there are and of zeros."""
-        from numgrad.torch.creation import sizes
-
         if self._tensor.requires_grad and not state.inference:
             raise NumgradRuntimeError("cannot resize variables that require grad")
-        shape = sizes(size)
+        shape = dtypes.sizes(size)
         if shape != tuple(self._tensor.shape):
             self._tensor.data = Base(np.resize(self._tensor._array, shape))
             mark_written(self._tensor)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import numgrad as ng
+from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.forward_ad import ForwardInterpreter
 from numgrad.autograd.history import follows_root
 from numgrad.autograd.variable import Tensor as Base, root
