@@ -35,8 +35,9 @@ and what else there is: ``inplace``, a form ``name_`` that writes into the first
 one or the other; ``sizes=1``, that from the second parameter on integers may be written without
 parentheses; ``dtype``, that the parameter of this name is a dtype to which the first operand is
 converted before; ``axes``, that ``dim`` are axes: all if it is None or empty; ``axis``, that it is
-one, which the expression gets counted from the first. A Tensor without axes counts there as having
-one of one element, and the results have none again. ``copies narrow`` is the row ``narrow_copy``,
+one, which the expression gets counted from the first; ``indices``, that other indices out of range
+are a RuntimeError. A Tensor without axes counts as having one of one element where ``axes`` or
+``axis`` stand, and the results have none again. ``copies narrow`` is the row ``narrow_copy``,
 whose results share no memory. Rows that turn out to be one operation (Note [Learning of calls] in
 ``tensors.learned_calls``) are done by machine code unless they look at numbers, as ``values`` says.
 """
@@ -531,7 +532,7 @@ def inplace_of(row: TableRow, operator: bool = False) -> Callable[..., Any]:
             MachineEntry,
             row.op,
             recorder=RECORDER,
-            operands_of=partial(_operands_of, row),
+            operands_of=lambda args, out: _plain(row, args),
             inplace=True,
         )
     method = late_method(write, RECORDER, make)

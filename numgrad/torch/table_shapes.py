@@ -18,6 +18,7 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError
 from numgrad.operations.region import Region
+from numgrad.torch.array_functions import computed
 from numgrad.torch.calls import axis_of, cast, check_equal, table
 from numgrad.torch.table_products import alike  # noqa: F401 (in the table)
 
@@ -160,7 +161,7 @@ def _gather(x: Any, dim: int, index: Any) -> Any:
     rows, places = _row(x), _row(index)
     axis = axis_of("gather", x, dim)
     if not index.size:
-        return ng.zeros(index.shape, x.dtype) + 0 * ng.sum(x[..., :0])
+        return ng.reshape(ng.reshape(x, (-1,))[:0], index.shape)
     rows = rows[tuple(slice(None) if a == axis else slice(n) for a, n in enumerate(places.shape))]
     return ng.reshape(ng.take_along_axis(rows, places, axis), index.shape)
 
@@ -185,6 +186,8 @@ def _index_write(name: str, x: Any, axis: int, index: Any, value: Any, *more: An
         value = as_elements(x, value)
     elif value.ndim == 0:
         value = ng.reshape(value, (1,) * x.ndim)
+    if more and x.dtype.kind in "ub":  # a factor, whose sign they lack
+        value, more = value * cast(more[0], x.dtype), ()
     return OPS[name](x, _row(index), value, axis, *more)
 
 
@@ -325,9 +328,9 @@ def _view_as_real(x: Any) -> Any:
 
 def positions(x: Any, size: Any, stride: Any, offset: Any) -> tuple[np.ndarray, int]:
     """Numbers of elements in memory, from its beginning, and where ``x`` begins."""
-    item = x.itemsize
-    owner = root(x)
-    begin = (address(x) - address(owner)) // item
+    begin = 0
+    if not isinstance(x, Batched):
+        begin = (address(x) - address(root(x))) // x.itemsize
     start = begin if offset is None else int(offset)
     places = np.full(tuple(size), start, np.int64)
     for axis, (length, step) in enumerate(zip(size, stride, strict=True)):
@@ -347,8 +350,11 @@ def _strided_scatter(x: Any, src: Any, size: Any, stride: Any, offset: Any) -> A
 
 
 def _nonzero_static(x: Any, size: int, fill: int) -> Any:
-    rows = np.argwhere(x.numpy(force=True))[:size]
-    return ng.asarray(np.pad(rows, ((0, size - len(rows)), (0, 0)), constant_values=fill))
+    def places(numbers: np.ndarray) -> np.ndarray:
+        rows = np.argwhere(numbers)[:size]
+        return np.pad(rows, ((0, size - len(rows)), (0, 0)), constant_values=fill)
+
+    return computed(places, x)
 
 
 def _combinations(x: Any, r: int, replaced: bool) -> Any:
@@ -374,9 +380,18 @@ def _unfold(x: Any, dim: int, size: int, step: int) -> Any:
 
 
 def _meshgrid(tensors: Any, indexing: Any) -> tuple:
-    vectors = [ng.reshape(t, (-1,)) for t in _listed(tensors)]
+    tensors = _listed(tensors)
     check_equal("meshgrid", [x.dtype for x in tensors])
-    return tuple(ng.meshgrid(*vectors, indexing=indexing or "ij"))
+    if indexing not in (None, "ij", "xy"):
+        raise NumgradRuntimeError(f"meshgrid: indexing is 'ij' or 'xy', got {indexing!r}")
+    swapped = indexing == "xy" and len(tensors) > 1
+    tensors = [*tensors[1::-1], *tensors[2:]] if swapped else tensors
+    shape = tuple([x.size for x in tensors])
+    grids = []
+    for k, x in enumerate(tensors):
+        line = ng.reshape(x, [-1 if axis == k else 1 for axis in range(len(shape))])
+        grids.append(ng.broadcast_to(line, shape))
+    return tuple([*grids[1::-1], *grids[2:]] if swapped else grids)
 
 
 def _sum_to(x: Any, shape: tuple) -> Any:
@@ -412,6 +427,17 @@ def _pairs(x: Any) -> Any:
             "view_as_complex: pairs of floating numbers must lie side by side; call contiguous()"
         )
     return _seen(x, x.shape[:-1], np.result_type(x.dtype, np.complex64), tuple(strides))
+
+
+def _rot90(x: Any, k: int, dims: tuple[int, ...]) -> Any:
+    if len(dims) != 2 or x.ndim < 2 or dims[0] % x.ndim == dims[1] % x.ndim:
+        raise NumgradRuntimeError(
+            f"rot90: expected total rotation dims == 2 that are different, and an operand of two "
+            f"axes or more, but got dims {dims} and shape {list(x.shape)}"
+        )
+    if k % 2 == 0:
+        return ng.copy(ng.flip(x, dims)) if k else ng.copy(x)
+    return ng.swapaxes(ng.copy(ng.flip(x, dims[k % 3])), *dims)
 
 
 def _roll(x: Any, shifts: Any, dims: Any) -> Any:
@@ -451,7 +477,7 @@ broadcast_to(input, size): _expand(input, size)
 repeat_interleave(input, repeats=None, dim=None, *, output_size=None): _repeat_interleave(
     input, repeats, dim)
 flatten(input, start_dim=0, end_dim=-1): _flatten(input, start_dim, end_dim)
-ravel(input): ng.reshape(input, (-1,))
+ravel(input): ng.reshape(input if contiguous(input) else ng.copy(input), (-1,))
 adjoint(input): _adjoint(input)
 movedim(input, source, destination): ng.moveaxis(input, source, destination)
 hsplit(input, indices_or_sections): _even_split(
@@ -465,11 +491,10 @@ diagonal(input, offset=0, dim1=0, dim2=1): ng.diagonal(
 diag(input, diagonal=0): ng.copy(ng.diag(input, diagonal))
 diag_embed(input, offset=0, dim1=-2, dim2=-1): ng.diag_embed(input, offset, dim1, dim2)
 diagflat(input, offset=0): ng.diagflat(input, offset)
+rot90(input, k=1, dims=(0, 1)): _rot90(input, k % 4, tuple(dims))
 fliplr(input): ng.copy(ng.fliplr(at_least("fliplr", input, 2)))
 flipud(input): ng.copy(ng.flipud(at_least("flipud", input, 1)))
-rot90(input, k=1, dims=(0, 1)): ng.copy(ng.rot90(at_least("rot90", input, 2), k, tuple(dims)))
 roll(input, shifts, dims=None): _roll(input, shifts, dims)
-gather(input, dim, index, *, sparse_grad=False): _gather(input, dim, index)
 masked_select(input, mask): _masked_select(input, mask)
 take(input, index): ng.take(input, index)
 take_along_dim(input, indices, dim=None): _take_along(input, indices, dim)
@@ -478,7 +503,9 @@ nonzero(input, *, as_tuple=False): (
 argwhere(input): ng.argwhere(input)
 clone(input, *, memory_format=None): input.clone()
 conj(input): conjugated(input)
-[first 2]
+[same 1 indices]
+gather(input, dim, index, *, sparse_grad=False): _gather(input, dim, index)
+[first 2 indices]
 as_strided_scatter(input, src, size, stride, storage_offset=None): _strided_scatter(
     input, src, size, stride, storage_offset)
 select_scatter(input, src, dim, index): ng.select_scatter(input, src, axis=dim, index=index)
@@ -518,7 +545,7 @@ masked_fill(input, mask, value): _masked_write("masked_fill", input, mask, value
 masked_scatter(input, mask, source): _masked_write("masked_scatter", input, mask, source)
 index_put(input, indices, values, accumulate=False): _index_put(input, indices, values, accumulate)
 put(input, index, source, accumulate=False): OPS["put"](input, index, source, accumulate)
-[equal 0,3 inplace axis]
+[equal 0,3 inplace axis indices]
 scatter(input, dim, index, src=None, *, value=None, reduce=None): _scatter(
     input, dim, index, value if src is None else src, reduce)
 scatter_add(input, dim, index, src): _scatter(input, dim, index, src, "add")
@@ -549,8 +576,8 @@ combinations(input, r=2, with_replacement=False): _combinations(input, r, with_r
 view_as_real(input): _view_as_real(input)
 view_as_complex(input): _pairs(input)
 [same 1 function]
-unravel_index(indices, shape): tuple(ng.asarray(x) for x in np.unravel_index(
-    indices._array, tuple(shape) if isinstance(shape, tuple | list) else (shape,)))
+unravel_index(indices, shape): computed(lambda places: np.unravel_index(
+    places, shape if isinstance(shape, int) else tuple(shape)), indices)
 fill(input, value): OPS["masked_fill"](input, np.ones(input.shape, bool), value)
 constant_pad_nd(input, pad, value=0): ng.nn.functional.pad(input, pad, "constant", value)
 [same 1]
