@@ -532,7 +532,7 @@ def inplace_of(row: TableRow, operator: bool = False) -> Callable[..., Any]:
             MachineEntry,
             row.op,
             recorder=RECORDER,
-            operands_of=partial(_operands_of, row),
+            operands_of=lambda args, out: _plain(row, args),
             inplace=True,
         )
     method = late_method(write, RECORDER, make)
