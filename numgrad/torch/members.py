@@ -22,6 +22,7 @@ from numgrad.errors import (
     NumgradTypeError,
 )
 from numgrad.torch import creation, dtypes, indexing, random
+from numgrad.torch.storage import storage, untyped_storage
 from numgrad.torch.calls import FUNCTIONS, axis_of, table
 from numgrad.torch.dtypes import OF, Size, as_numpy
 from numgrad.torch.wrapping import (
@@ -156,6 +157,8 @@ class TensorMembers:
         lambda self: None if self._tensor._base is None else same(self._tensor._base),
         doc="Whose memory a view shows.",
     )
+
+    storage, untyped_storage = storage, untyped_storage
 
     def _is_view(self) -> bool:
         return self._tensor._is_view() and not self._tensor.is_inference()
