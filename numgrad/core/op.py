@@ -19,6 +19,8 @@ from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, Numg
 
 OPS: dict[str, Op] = {}
 """Every operation by name."""
+on_forget: list[Callable[[], None]] = []
+"""Functions that are called when an operation is declared anew."""
 FOUND: list[dict[Any, Any]] = []
 """Tables made from that one, which are emptied where a user's operation is declared anew."""
 RESERVED = frozenset(("g", "y", "self", "empty"))
@@ -382,6 +384,8 @@ class Op(Documented):
         """Drop what earlier calls decided: formulas decide what is saved and compiled."""
         if self.shortcuts is not None:
             self.shortcuts.clear()
+        for function in on_forget:
+            function()
 
     def kink(self, *, params: dict[str, Any] | None = None, **points: tuple[Any, Any]) -> Op:
         """Declare operands at which there is no derivative, and the gradients used there.

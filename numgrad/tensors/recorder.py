@@ -45,15 +45,23 @@ class CallRecorder:
         Its name, for the cache of machine code.
     install
         Puts it behind calls.
-    wrappers
-        Classes by name: Note [Wrapped Tensors] in ``codegen.cpython.recorded_calls``.
+    text
+        Its text, of a table; by default that of calls of operations.
+    objects
+        Further objects of the table: Note [Wrapped Tensors] in ``codegen.cpython.recorded_calls``.
     """
 
     everyone: ClassVar[list[CallRecorder]] = []
 
-    def __init__(self, name: str, install: Callable[[], None], **wrappers: type) -> None:
-        self.name, self._install = name, install
-        self.objects = ObjectTable(**_COMMON, **wrappers)
+    def __init__(
+        self,
+        name: str,
+        install: Callable[[], None],
+        text: Callable[[ObjectTable], str] | None = None,
+        **objects: Any,
+    ) -> None:
+        self.name, self._install, self._text = name, install, text
+        self.objects = ObjectTable(**_COMMON, **objects)
         self.in_use = False
         self.everyone.append(self)
         hot_paths.waiting.append(hot_paths.HotPath(lambda: self.code.cached, self._use))
@@ -65,7 +73,7 @@ class CallRecorder:
         from numgrad.codegen.cpython import recorded_calls  # LLVM comes with the first kernel
         from numgrad.codegen.cpython.builtin import Builtin
 
-        return Builtin(self.name, recorded_calls.text(self.objects))
+        return Builtin(self.name, (self._text or recorded_calls.text)(self.objects))
 
     def switch(self) -> None:
         """Let machine code do calls, or not, as the user's setting and watchers have it."""
@@ -94,6 +102,8 @@ class MachineEntry:
         does something else than that plan.
     inplace
         Whether calls write to their first argument, which they return.
+    slow
+        The function for all other calls, by default ``entry``.
 
     Attributes
     ----------
@@ -108,6 +118,7 @@ class MachineEntry:
         recorder: CallRecorder,
         operands_of: Callable[[tuple, Any], tuple | None] = lambda args, out: args,
         inplace: bool = False,
+        slow: Callable[..., Any] | None = None,
     ) -> None:
         self.op, self.entry, self._operands_of = op, entry, operands_of
         self._inplace = inplace
@@ -116,8 +127,9 @@ class MachineEntry:
         # what lies there is held, whatever other threads and finalizers forget or learn meanwhile
         self._table: list[Words | None] = [None] * records.PLACES
         own = Words.of(
-            recorder.objects, entry, self._call_and_learn, self._table, len(op.inputs), inplace
-        )  # which is held: calls may come when this module is gone, as Python ends
+            recorder.objects, slow or entry, self._call_and_learn, self._table, len(op.inputs),
+            inplace,
+        )  # fmt: skip  # which is held: calls may come when this module is gone, as Python ends
         self.call = recorder.code.function(op.name, own)
 
     def clear(self) -> None:
@@ -144,7 +156,7 @@ class MachineEntry:
                 if len(self._records) >= MAX_PLANS:
                     self.clear()
                 direct = plan.reads_once() if self._inplace else plan.empty is np.empty
-                record = self._records[key] = _record(self.op, plan, operands, direct)
+                record = self._records[key] = record_of(self.op, plan, operands, direct)
             self._table[place] = record
         return out
 
@@ -174,6 +186,7 @@ def late_method(
 
     if make is not None:
         enter = first
+    method.__module__ = python.__module__
     return method
 
 
@@ -236,7 +249,7 @@ RECORDER = CallRecorder("recorder", _install)
 hot_paths.on_switch(_switch)
 
 
-def _record(op: Op, plan: Any, operands: Sequence[tuple], direct: bool) -> Words:
+def record_of(op: Op, plan: Any, operands: Sequence[tuple], direct: bool) -> Words:
     """The record of a plan for operands: dtype and shape of each, or class.
 
     If it is not ``direct``, machine code leaves the plan to Python.

@@ -37,7 +37,8 @@ parentheses; ``dtype``, that the parameter of this name is a dtype to which the 
 converted before; ``axes``, that ``dim`` are axes: all if it is None or empty; ``axis``, that it is
 one, which the expression gets counted from the first. A Tensor without axes counts there as having
 one of one element, and the results have none again. ``copies narrow`` is the row ``narrow_copy``,
-whose results share no memory.
+whose results share no memory. Rows that turn out to be one operation (Note [Learning of calls] in
+``tensors.learned_calls``) are done by machine code unless they look at numbers, as ``values`` says.
 """
 
 from __future__ import annotations
@@ -54,21 +55,23 @@ import numpy as np
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.history import check_view
 from numgrad.autograd.modes import enable_grad, no_grad
-from numgrad.autograd.variable import Tensor as Base, root
+from numgrad.autograd.variable import NO_GRAD_VIEW, Tensor as Base, root
 from numgrad.autograd.versions import mark_written
-from numgrad.codegen.cpython import hot_paths
+from numgrad.codegen.cpython import argument_calls, hot_paths
 from numgrad.core.abstract import AbstractLength
 from numgrad.core.axis import AxisOp
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import (
+    NumgradError,
     NumgradIndexError,
     NumgradRuntimeError,
     NumgradTypeError,
     NumgradValueError,
 )
 from numgrad.tensors.inplace import as_before, check_history, inplace as write_operation
+from numgrad.tensors.learned_calls import LearnedEntry
 from numgrad.tensors.recorder import CallRecorder, MachineEntry, late_method, takes
 from numgrad.torch import dtypes
 from numgrad.torch.arguments import (
@@ -127,13 +130,17 @@ class TableRow:
         The others of its section.
     """
 
+    public: Any = None
+    """The function that users call."""
     entry: Any = None
+    """Its machine code, once it is in use."""
 
     def __init__(
         self, name: str, function: Any, section: Section, fields: str, body: str, op: Any
     ) -> None:
         self.name, self.function, self.body, self.op = name, function, body, op
         self.kind, self.sizes, self.flags = section.kind, section.sizes, section.flags
+        self.methods: list[Callable[..., Any]] = []
         function.__name__ = function.__qualname__ = name
         code = function.__code__
         self.parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -317,7 +324,7 @@ def table(space: str, scope: dict[str, Any], text: str) -> dict[str, TableRow]:
         elif line.startswith("copies "):
             for name in line.split()[1:]:
                 rows[f"{name}_copy"] = copied = copy(rows[name])
-                copied.name = f"{name}_copy"
+                copied.name, copied.methods = f"{name}_copy", []
                 copied.flags = rows[name].flags - {"method", "inplace", "restrides"} | {"copies"}
         else:
             match = _ROW.fullmatch(re.sub(r"\n\s+", " ", line))
@@ -426,6 +433,8 @@ def in_python(row: TableRow) -> Callable[..., Any]:
     def call(*args: Any, **params: Any) -> Any:
         if hot_paths.waiting:
             hot_paths.count_call()
+        elif row.entry is None:
+            _enter(row)
         out = params.pop("out", None) if params else None
         for a in args:
             kind = type(a)
@@ -445,8 +454,6 @@ def in_python(row: TableRow) -> Callable[..., Any]:
 
 FUNCTIONS: dict[str, Any] = {}
 """Functions by name."""
-_direct: list[tuple[TableRow, Any, list[Callable[..., Any]]]] = []
-"""Rows whose calls machine code can do: row, function, methods."""
 
 
 @cache
@@ -454,11 +461,8 @@ def function_of(row: TableRow) -> Any:
     """The function of a row, one for all names and modules that it has."""
     call = in_python(row)
     members = {"__call__": staticmethod(call), "__slots__": (), "__doc__": row.function.__doc__}
-    function = type(row.name, (Function,), members)(row)
-    if row.op is not None and takes(row.op):
-        _direct.append((row, function, []))
-        _enter(row, function, [])
-    return function
+    row.public = type(row.name, (Function,), members)(row)
+    return row.public
 
 
 def method_of(function: Any) -> Callable[..., Any]:
@@ -559,11 +563,7 @@ def acceptable(other: Any) -> bool:
 def _listed(function: Any, method: Callable[..., Any]) -> Callable[..., Any]:
     method.__name__ = method.__qualname__ = function.__name__
     method.__doc__ = function.__doc__
-    for row, _, methods in _direct:
-        if row is function.row:
-            methods.append(method)
-            if RECORDER.in_use:
-                _enter(row, function, [method])
+    function.row.methods.append(method)
     return method
 
 
@@ -591,27 +591,37 @@ def _operands_of(row: TableRow, args: tuple, out: Any) -> tuple | None:
     return _plain(row, args) if type(out) is Tensor else None
 
 
-def _enter(row: TableRow, function: Any, methods: list[Callable[..., Any]]) -> None:
-    """Put machine code behind a function and its methods, once it is in use."""
-    if not RECORDER.in_use:
+def _enter(row: TableRow) -> None:
+    """Put machine code behind a function and its methods, if it is in use."""
+    if not (RECORDER.in_use and ARGUMENTS.in_use):
         return
-    if not isinstance(row.entry, MachineEntry):
-        python = type(function).__call__
-        row.entry = MachineEntry(row.op, python, RECORDER, partial(_operands_of, row))
-        type(function).__call__ = staticmethod(row.entry.call)  # pyright: ignore
-    call = row.entry.call
-    for method in methods:
+    python = slow = type(row.public).__call__
+    if "values" not in row.flags:
+        row.entry = LearnedEntry(row.name, python, row.base, ARGUMENTS, unwrap)
+        slow = row.entry.call
+    if row.op is not None and takes(row.op):
+        row.entry = MachineEntry(row.op, python, RECORDER, partial(_operands_of, row), slow=slow)
+    if row.entry is None:
+        row.entry = python
+        return
+    type(row.public).__call__ = staticmethod(row.entry.call)  # pyright: ignore
+    for method in row.methods:
         place = method.__code__.co_freevars.index("enter")
-        method.__closure__[place].cell_contents = call  # pyright: ignore
+        method.__closure__[place].cell_contents = row.entry.call  # pyright: ignore
 
 
-def _install() -> None:
-    for row, function, methods in _direct:
-        _enter(row, function, methods)
+def _nothing() -> None:
+    """Rows are entered when they are called."""
 
 
-RECORDER = CallRecorder("torch_recorder", _install, WRAPPER=Tensor, WRAPPED_PARAMETER=Parameter)
-"""Machine code behind calls of this room."""
+_CLASSES: dict[str, Any] = {"WRAPPER": Tensor, "WRAPPED_PARAMETER": Parameter}
+RECORDER = CallRecorder("torch_recorder", _nothing, **_CLASSES)
+"""Machine code behind calls of this room that are operations of Tensors and numbers."""
+ARGUMENTS = CallRecorder(
+    "torch_arguments", _nothing, argument_calls.text, **_CLASSES, WRAP=wrap, ERROR=NumgradError,
+    NO_GRAD_VIEW=NO_GRAD_VIEW,
+)  # fmt: skip
+"""That behind calls with arguments: Note [Learning of calls] in ``tensors.learned_calls``."""
 
 
 # --------------------------------------------------------------------------------------- modules

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import partial
+from threading import local
 from typing import Any
 
 import numpy as np
@@ -72,8 +73,28 @@ class Generator:
 
 
 _SEED = 67280421310721
-default_generator = Generator(_source=np.random)
-"""The one that functions draw from: NumPy's global generator."""
+worker = local()
+"""In threads that are workers of a ``DataLoader``, ``generator`` is the one that is drawn from."""
+
+
+def _present() -> Generator:
+    return getattr(worker, "generator", _of_process)
+
+
+class _Default(Generator):
+    """The generator that functions draw from: NumPy's global one, in workers one of their own."""
+
+    _source: Any = property(lambda self: _present()._source)
+    _seed: Any = property(
+        lambda self: _present()._seed, lambda self, seed: setattr(_present(), "_seed", seed)
+    )
+
+    def __init__(self) -> None:
+        self.device = dtypes.device("cpu")
+
+
+_of_process = Generator(_source=np.random)
+default_generator = _Default()
 
 
 manual_seed, seed = default_generator.manual_seed, default_generator.seed

@@ -184,12 +184,13 @@ logaddexp2(input, other): logaddexp2 == OPS["logaddexp2"](input, other)
 [number 2 inplace]
 add(input, other, *, alpha=1): add == OPS["add"](input, _scaled(other, alpha))
 pow(input, exponent): power == _pow(input, exponent)
-floor_divide(input, other): _quotient("floor_divide", input, other)
-{fmod remainder}(input, other): @ == _quotient("@", input, other)
 {gcd lcm nextafter bitwise_left_shift=left_shift bitwise_right_shift=right_shift}(input, other): (
     ng.@(input, other))
 sub(input, other, *, alpha=1): subtract == OPS["subtract"](input, _scaled(other, alpha))
-[own 2 inplace]
+[number 2 inplace values]
+floor_divide(input, other): _quotient("floor_divide", input, other)
+{fmod remainder}(input, other): @ == _quotient("@", input, other)
+[own 2 inplace values]
 div(input, other, *, rounding_mode=None): divide == _div(input, other, rounding_mode)
 [number 2 function]
 rsub(input, other, *, alpha=1): OPS["subtract"](other, _scaled(input, alpha))

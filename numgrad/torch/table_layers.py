@@ -51,7 +51,7 @@ def _batch_norm(
 
 
 TABLE = """
-[same 0 function]
+[same 0 function values]
 {conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d layer_norm group_norm
  rms_norm bilinear celu selu prelu rrelu pairwise_distance cosine_similarity pixel_shuffle
  pixel_unshuffle channel_shuffle pdist max_pool1d max_pool2d max_pool3d avg_pool1d

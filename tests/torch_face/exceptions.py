@@ -21,6 +21,7 @@ FILES = [
     "autograd/test_functional.py",
     "autograd/test_complex.py",
     "test_nn.py",
+    "test_dataloader.py",
     "test_torch.py",
     "functorch/test_eager_transforms.py",
     "functorch/test_vmap.py",
@@ -53,6 +54,12 @@ INTERNALS = {
 """What a test is about -> the pattern of its text; such tests are not run."""
 
 REASONS = {
+    "workers of a DataLoader are threads, batches come in order, orders are drawn at once": """
+        chain_iterable_style_dataset error error_workers excessive_thread_creation_warning
+        get_worker_info invalid_ctor_args_combinations iterable_style_dataset iterable_dataset_err
+        large_sampler_indices out_of_order_index_ds out_of_order_iterable_ds sampler_reproducibility
+        splits_reproducibility
+    """,
     "PyTorch 2.13 fails, too": """
         AdaptiveLogSoftmax_cuda_fp32 AdaptiveLogSoftmax_cuda_tf32
         BCELoss_no_batch_dim_mean_cuda_fp32 BCELoss_no_batch_dim_mean_cuda_tf32

@@ -146,6 +146,87 @@ def test_orders_do_not_depend_on_workers():
     assert epochs(0) == epochs(2)
 
 
+class Counting:
+    def __init__(self, data, count=6):
+        class Dataset(data.Dataset):
+            calls = 0
+
+            def __len__(self):
+                return count
+
+            def __getitem__(self, index):
+                self.calls += 1
+                return index
+
+        self.dataset = Dataset()
+
+
+def test_workers_have_datasets_and_generators_of_their_own():
+    data = torch.utils.data
+    inner = Counting(data).dataset
+    seen = []
+
+    def begin(worker):
+        info = data.get_worker_info()
+        info.dataset.dataset.calls = 100 * worker
+        seen.append((info.seed, torch.initial_seed()))
+
+    whole = data.Subset(inner, range(6))
+    loader = data.DataLoader(
+        whole, 1, num_workers=2, worker_init_fn=begin, persistent_workers=True,
+        collate_fn=lambda batch: (data.get_worker_info().dataset.dataset.calls, torch.rand(2)),
+    )  # fmt: skip
+    torch.manual_seed(3)
+    first, second = list(loader), list(loader)
+    calls = [int(calls) for calls, _ in first + second]
+    assert calls == [1, 101, 2, 102, 3, 103, 4, 104, 5, 105, 6, 106]
+    assert inner.calls == 0
+    assert [seed for seed, _ in seen] == [number for _, number in seen]
+    torch.manual_seed(3)
+    again = data.DataLoader(whole, 1, num_workers=2, collate_fn=lambda batch: torch.rand(2))
+    for (_, expected), value in zip(first, again, strict=True):
+        assert torch.equal(value, expected)
+
+
+def test_seeds_and_methods_of_a_worker_are_its_own():
+    data = torch.utils.data
+
+    class Numbered(data.Dataset):
+        def __len__(self):
+            return 4
+
+        def begin(self, worker):
+            self.worker = worker
+            torch.manual_seed(100 + worker)
+
+        def __getitem__(self, index):
+            return self.worker, torch.initial_seed(), index
+
+        def together(self, samples):
+            return [*samples[0], self.worker]
+
+    torch.manual_seed(7)
+    numbered = Numbered()
+    options = {"worker_init_fn": numbered.begin, "collate_fn": numbered.together}
+    assert list(data.DataLoader(numbered, num_workers=2, **options)) == [
+        [index % 2, 100 + index % 2, index, index % 2] for index in range(4)
+    ]
+    assert torch.initial_seed() == 7
+    assert not hasattr(numbered, "worker")
+
+
+def test_a_batch_that_takes_too_long():
+    import threading
+
+    data, event = torch.utils.data, threading.Event()
+    loader = data.DataLoader([1], num_workers=1, timeout=0.01, collate_fn=lambda _: event.wait(60))
+    try:
+        with pytest.raises(RuntimeError, match=r"timed out after 0.01 seconds"):
+            list(loader)
+    finally:
+        event.set()
+
+
 # -------------------------------------------------------------------------------------- errors
 
 REFUSED = {

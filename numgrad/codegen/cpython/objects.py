@@ -57,6 +57,12 @@ new_tuple = ExternalFunction("PyTuple_New", "int64(int64)")
 new_int = ExternalFunction("PyLong_FromLongLong", "int64(int64)")
 next_of = ExternalFunction("PyIter_Next", "int64(int64)")
 as_float = ExternalFunction("PyFloat_AsDouble", "float64(int64)")
+hash_of = ExternalFunction("PyObject_Hash", "int64(int64)")
+"""The hash of an object, or -1 with an error."""
+equals = ExternalFunction("PyObject_RichCompareBool", "int32(int64, int64, int32)")
+"""Whether two objects compare as said, -1 with an error; identical ones are equal."""
+is_error = ExternalFunction("PyErr_ExceptionMatches", "int32(int64)")
+"""Whether the error that is set is of a class."""
 error_set = ExternalFunction("PyErr_Occurred", "int64()")
 """The class of the error that is set, or 0; no reference of the caller's."""
 forget_error = ExternalFunction("PyErr_Clear", "int64()")

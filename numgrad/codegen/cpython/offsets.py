@@ -25,10 +25,11 @@ HEAD = object.__basicsize__
 """Bytes that all objects begin with."""
 TYPE = HEAD - 8
 """Where an object has its type: at the end of what all objects begin with."""
-DATA, RANK, LENGTHS, STRIDES, DTYPE, FLAGS = (HEAD + at for at in (0, 8, 16, 24, 40, 48))
+DATA, RANK, LENGTHS, STRIDES, BASE, DTYPE, FLAGS = (HEAD + at for at in (0, 8, 16, 24, 32, 40, 48))
 """Where an array has its fields."""
 FIELDS = {
-    "type": TYPE, "data": DATA, "rank": RANK, "lengths": LENGTHS, "dtype": DTYPE, "flags": FLAGS,
+    "type": TYPE, "data": DATA, "rank": RANK, "lengths": LENGTHS, "base": BASE, "dtype": DTYPE,
+    "flags": FLAGS, "strides": STRIDES,
 }  # fmt: skip
 """These by name."""
 ITEMSIZE = HEAD + 24
@@ -117,6 +118,7 @@ def _arrays_are_as_read() -> bool:
         word(at + TYPE) == id(np.ndarray)
         and word(at + DATA) == array.__array_interface__["data"][0]
         and word(at + RANK, "i") == 2
+        and word(at + BASE) == id(array.base)
         and word(at + DTYPE) == id(array.dtype)
         and word(at + FLAGS, "i") == array.flags.num
         and word(id(array.dtype) + ITEMSIZE) == 8

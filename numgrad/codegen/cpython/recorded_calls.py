@@ -32,8 +32,8 @@ from numgrad.codegen.cpython.c_api import ObjectTable
 from numgrad.codegen.cpython.records import CALL, PLACES
 
 
-def text(table: ObjectTable) -> str:
-    """The text of all operations' functions.
+def functions(table: ObjectTable) -> str:
+    """The functions that calls consist of.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def text(table: ObjectTable) -> str:
     x, at = offsets.FIELDS, {name: 8 * k for k, name in enumerate(CALL)}
     of = {name: 8 * k for k, name in enumerate(records.OPERAND)}
     operands, width = 8 * len(CALL), 8 * len(records.OPERAND)
-    unwrapped, read, wrap = "", "", "return tensor"
+    unwrapped, wrap = "", "return tensor"
     if "WRAPPER" in table.objects:
         inner = offsets.slots(table.objects["WRAPPER"])["_tensor"]
         unwrapped = f"""\
@@ -69,16 +69,18 @@ def unwrapped(context, args, count, operands):
     return 1
 
 """
-        read = """given = flags + 56
-    if unwrapped(context, args, count, given) == 0:
-        return call_python(slow, args, count, names)
-    """
-        wrap = f"""wrapper = new_object({table["WRAPPER"]}, 0)
+        unwrapped += f"""\
+def in_wrapper(context, tensor):
+    # a new wrapper of a Tensor, whose reference it takes over, or 0
+    wrapper = new_object({table["WRAPPER"]}, 0)
     if wrapper == 0:
         release(tensor)
         return 0
     poke(tensor, wrapper + {inner})
-    return wrapper"""
+    return wrapper
+
+"""
+        wrap = "return in_wrapper(context, tensor)"
     return f"""\
 from numba import int32, int64
 from numgrad.codegen.intrinsics import peek
@@ -88,59 +90,80 @@ from numgrad.codegen.cpython.objects import next_of, as_float, as_int, error_set
 from numgrad.codegen.cpython.objects import no_memory, new_array, listed
 
 {memory_versions.may_be_saved(table)}
-{unwrapped}def place_of(context, args, count, grad_bits):
-    # a place by the operands' dtypes and shapes, or -1; at ``grad_bits`` bits of those that require
-    # grad, behind them bits of those that ``KEEP`` saves
-    tensor, parameter, array_type = {table["TENSOR"]}, {table["PARAMETER"]}, {table["ARRAY"]}
-    none = {table["NONE"]}
-    mask, guarded, code, bit, tensors, k = 0, 0, 0, 1, 0, 0
+{unwrapped}def noted(context, x, bit, flags, strided):
+    # add the dtype and shape of a Tensor to the code behind ``flags``, and its ``bit`` to those of
+    # Tensors that require grad, at ``flags``, and that ``KEEP`` saves, behind it; 0 where Python is
+    # to see to it, as to what is not contiguous unless it may be ``strided``
+    array, memory = peek(int64, x + {o["_array"]}), peek(int64, x + {o["_memory"]})
+    if array == 0 or memory == 0:  # nobody has initialised it
+        return 0
+    if memory != {table["NONE"]}:
+        saved = may_be_saved(context, memory)
+        if saved == 0:
+            return 0
+        if saved == {memory_versions.GUARDED}:
+            poke(peek(int64, flags + 8) | bit, flags + 8)
+    if peek(int64, array + {x["type"]}) != {table["ARRAY"]}:
+        return 0
+    rank, contiguous = int64(peek(int32, array + {x["rank"]})), 1
+    if rank > {records.MOST_AXES}:
+        return 0
+    if peek(int32, array + {x["flags"]}) & {offsets.C_CONTIGUOUS} == 0:
+        contiguous = 0
+        if strided == 0:
+            return 0
+    code, lengths, a = peek(int64, flags + 16), peek(int64, array + {x["lengths"]}), 0
+    code = code * 31 + (peek(int64, array + {x["dtype"]}) >> 4)
+    while a < rank:
+        code = code * 31 + peek(int64, lengths + 8 * a)
+        if contiguous == 0:
+            code = code * 31 + peek(int64, peek(int64, array + {x["strides"]}) + 8 * a)
+        a += 1
+    poke(code, flags + 16)
+    requires = peek(int64, x + {o["_requires_grad"]})
+    if requires == {table["TRUE"]}:
+        if peek(int64, x + {o["_slot"]}) != {table["ZERO"]}:
+            return 0
+        if peek(int64, x + {o["_grad_fn"]}) == 0:
+            return 0
+        poke(peek(int64, flags) | bit, flags)
+    elif requires != {table["FALSE"]}:  # anything else that may be true
+        return 0
+    return 1
+
+def cleared(flags):
+    # begin to note Tensors
+    poke(0, flags)
+    poke(0, flags + 8)
+    poke(0, flags + 16)
+    return 0
+
+def place_at(flags):
+    # the place for the code of what was noted
+    code = peek(int64, flags + 16)
+    return (code ^ (code >> 6) ^ (code >> 12)) & {PLACES - 1}
+
+def place_of(context, args, count, flags):
+    # a place by the operands' dtypes and shapes, or -1; at ``flags`` what ``noted`` leaves
+    tensor, parameter = {table["TENSOR"]}, {table["PARAMETER"]}
+    bit, tensors, k = 1, 0, 0
+    cleared(flags)
     while k < count:
         x = peek(int64, args + 8 * k)
         kind = peek(int64, x + {x["type"]})
         if kind == tensor or kind == parameter:
-            array, memory = peek(int64, x + {o["_array"]}), peek(int64, x + {o["_memory"]})
-            if array == 0 or memory == 0:  # nobody has initialised it
-                return -1
-            if memory != none:
-                saved = may_be_saved(context, memory)
-                if saved == 0:
-                    return -1
-                if saved == {memory_versions.GUARDED}:
-                    guarded += bit
-            if peek(int64, array + {x["type"]}) != array_type:
-                return -1
-            if peek(int32, array + {x["flags"]}) & {offsets.C_CONTIGUOUS} == 0:
-                return -1
-            rank = int64(peek(int32, array + {x["rank"]}))
-            if rank > {records.MOST_AXES}:
-                return -1
-            lengths = peek(int64, array + {x["lengths"]})
-            code = code * 31 + (peek(int64, array + {x["dtype"]}) >> 4)
-            a = 0
-            while a < rank:
-                code = code * 31 + peek(int64, lengths + 8 * a)
-                a += 1
-            requires = peek(int64, x + {o["_requires_grad"]})
-            if requires == {table["TRUE"]}:
-                if peek(int64, x + {o["_slot"]}) != {table["ZERO"]}:
-                    return -1
-                if peek(int64, x + {o["_grad_fn"]}) == 0:
-                    return -1
-                mask += bit
-            elif requires != {table["FALSE"]}:  # anything else that may be true
+            if noted(context, x, bit, flags, 0) == 0:
                 return -1
             tensors += 1
         elif kind == {table["FLOAT"]} or kind == {table["INT"]}:
-            code = code * 31 + (kind >> 4)
+            poke(peek(int64, flags + 16) * 31 + (kind >> 4), flags + 16)
         else:
             return -1
         bit += bit
         k += 1
-    poke(mask, grad_bits)
-    poke(guarded, grad_bits + 8)
     if tensors == 0:
         return -1
-    return (code ^ (code >> 6) ^ (code >> 12)) & {PLACES - 1}
+    return place_at(flags)
 
 def fits(context, args, count, record):
     # whether a record is that of these operands
@@ -316,7 +339,7 @@ def recorded(context, args, count, record, mask, guarded, out):
         poke(out, place)
     return node
 
-def wrapped(context, out, node):
+def wrapped(context, out, node, memory, slot):
     # a new Tensor, or its wrapper, of an array, whose reference it takes over, with a node or 0
     none = {table["NONE"]}
     tensor = new_object({table["TENSOR"]}, 0)
@@ -335,17 +358,29 @@ def wrapped(context, out, node):
     poke(node_, tensor + {o["_grad_fn"]})
     keep(requires)
     poke(requires, tensor + {o["_requires_grad"]})
-    zero = {table["ZERO"]}
-    keep(zero)
-    poke(zero, tensor + {o["_slot"]})
-    keep(none)
-    poke(none, tensor + {o["_memory"]})
+    keep(slot)
+    poke(slot, tensor + {o["_slot"]})
+    keep(memory)
+    poke(memory, tensor + {o["_memory"]})
     keep(none)
     poke(none, tensor + {o["_grad"]})
     keep(none)
     poke(none, tensor + {o["_extra"]})
     {wrap}
+"""
 
+
+def text(table: ObjectTable) -> str:
+    """The text of all operations' functions, of a table as ``functions`` has it."""
+    at = {name: 8 * k for k, name in enumerate(CALL)}
+    read = ""
+    if "WRAPPER" in table.objects:
+        read = """given = flags + 64
+    if unwrapped(context, args, count, given) == 0:
+        return call_python(slow, args, count, names)
+    """
+    return f"""\
+{functions(table)}
 def kernel(me, args, count, names):
     own = me + {offsets.BYTES}
     context, slow = peek(int64, own), peek(int64, own + 8)
@@ -357,7 +392,7 @@ def kernel(me, args, count, names):
     release(mode)
     if mode != {table["RECORDING"]} and mode != {table["COMPUTING"]}:
         return call_python(slow, args, count, names)
-    flags = scratch(11)
+    flags = scratch(12)
     given = args
     {read}place = place_of(context, given, count, flags)
     if place < 0:
@@ -369,7 +404,7 @@ def kernel(me, args, count, names):
         number = new_int(place)
         if number == 0:
             return 0
-        learned, k = flags + 16, 0
+        learned, k = flags + 24, 0
         poke(number, learned)
         while k < count:
             poke(peek(int64, args + 8 * k), learned + 8 + 8 * k)
@@ -411,5 +446,5 @@ def kernel(me, args, count, names):
             release(out)
             return 0
     release(record)
-    return wrapped(context, out, node)
+    return wrapped(context, out, node, {table["NONE"]}, {table["ZERO"]})
 """

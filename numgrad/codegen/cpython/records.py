@@ -84,6 +84,21 @@ def operand(kind: int, position: int = 0, dtype: Any = 0, shape: tuple = ()) -> 
     return [kind, dtype, len(shape), position, *lengths]
 
 
+def computes(record: Words) -> bool:
+    """Whether machine code computes what the record of a call says."""
+    return struct.unpack_from("q", record, 8 * CALL.index("packed"))[0] != 0
+
+
+def unsaved(plan: Any) -> Words:
+    """The record of a plan that machine code does otherwise, of one operand, which saves nothing.
+
+    It is recorded if there is a plan.
+    """
+    words = [plan, *[0] * (len(CALL) - 1)]
+    words[CALL.index("grad_mask")] = int(plan is not None)
+    return Words.of(*words)
+
+
 PLACES = 64
 """Places for calls of an operation, a power of two."""
 CALL = (

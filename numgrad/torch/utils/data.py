@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from copy import copy
 from dataclasses import dataclass
 from itertools import islice, repeat
-from threading import local
+from types import MethodType
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from numgrad.autograd.modes import is_grad_enabled, set_grad_enabled
 from numgrad.data import loader as _numgrad_loader
-from numgrad.errors import NumgradAssertionError, NumgradValueError
+from numgrad.errors import NumgradAssertionError, NumgradRuntimeError, NumgradValueError
 from numgrad.random.generator import generator_of
 from numgrad.torch.missing import refuse as _refuse
+from numgrad.torch.nn.layers import REFUSALS, as_runtime_error
 from numgrad.torch.paths import alias as _alias
-from numgrad.torch.random import Generator
+from numgrad.torch.random import Generator, worker as _worker
 from numgrad.torch.specialization import expose, specialize
 from numgrad.torch.wrapping import unwrap, wrap
 
@@ -125,7 +126,11 @@ def _lists(value: Any) -> Any:
 
 def default_collate(batch: Sequence[Any]) -> Any:
     """One value with a new first axis, along which the samples are."""
-    return _lists(wrap(_numgrad_loader.default_collate(unwrap(list(batch)))))
+    try:
+        return _lists(wrap(_numgrad_loader.default_collate(unwrap(list(batch)))))
+    except REFUSALS as error:
+        as_runtime_error(error)
+        raise
 
 
 def default_convert(data: Any) -> Any:
@@ -151,21 +156,44 @@ class WorkerInfo:
     dataset: Any
 
 
-_thread = local()
 _END = object()
 
 
 def get_worker_info() -> WorkerInfo | None:
     """The worker of a ``DataLoader`` in whose thread this is called; elsewhere None."""
-    return getattr(_thread, "info", None)
+    return getattr(_worker, "info", None)
+
+
+def _own(value: Any, copies: dict[int, Any]) -> Any:
+    """A copy of a dataset, or its method, and of datasets that it is made of, not of their data."""
+    if isinstance(value, MethodType):
+        return MethodType(value.__func__, _own(value.__self__, copies))
+    if type(value) in (list, tuple) and any(isinstance(each, Dataset) for each in value):
+        return type(value)(_own(each, copies) for each in value)
+    if not isinstance(value, Dataset):
+        return value
+    if id(value) not in copies:
+        copies[id(value)] = twin = copy(value)
+        for name, member in getattr(value, "__dict__", {}).items():
+            twin.__dict__[name] = _own(member, copies)
+    return copies[id(value)]
 
 
 class DataLoader(_loader.DataLoader, Generic[T]):
     """A dataset in batches: ``numgrad.data.DataLoader``.
 
     With ``batch_size=None`` samples come one by one. Workers are threads, which make batches in
-    turn; each iterates over a shallow copy of its own of an ``IterableDataset``, and all share
-    other datasets. What concerns processes (``timeout``, ``multiprocessing_context``) is accepted.
+    turn. Each has a copy of its own of the dataset, whose attributes it may set, and a generator of
+    its own, seeded by ``get_worker_info().seed``, for functions of ``torch``. What processes would
+    have for themselves but threads share: the memory of lists and arrays in a dataset, global
+    variables, the generators of NumPy and ``random``. An exception in a worker is raised as it is,
+    with its traceback. ``multiprocessing_context``, ``pin_memory`` and ``in_order=False`` are
+    accepted.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        If a batch takes longer than ``timeout`` seconds.
     """
 
     _FIXED: ClassVar = frozenset(
@@ -204,6 +232,7 @@ class DataLoader(_loader.DataLoader, Generic[T]):
             generator=generator, prefetch_factor=prefetch_factor or 2,
         )  # fmt: skip
         self.worker_init_fn, self.persistent_workers = worker_init_fn, persistent_workers
+        self.timeout, self._workers = timeout, ()
         if self._single or batch_sampler is not None:
             self.batch_size = None
         if not num_workers:
@@ -233,19 +262,22 @@ class DataLoader(_loader.DataLoader, Generic[T]):
 
     def _in_turn(self, batches: Iterator[Any], seed: int) -> Iterator[Any]:
         """Batches that workers make one after another; one whose stream has ended is left out."""
-        recording = is_grad_enabled()  # modes belong to threads
+        recording, epoch = is_grad_enabled(), object()  # modes belong to threads
 
         def work(worker: int, batch: Any) -> Any:
             if get_worker_info() is None:
                 self._start(worker, seed + worker)
+            if _worker.epoch is not epoch:
+                _worker.epoch, _worker.stream = epoch, _worker.loader._stream()
             with set_grad_enabled(recording):
-                batch = next(_thread.batches, _END) if _thread.batches else batch
-                return _END if batch is _END else self._fetch(batch)
+                batch = next(_worker.stream, _END) if _worker.stream else batch
+                return _END if batch is _END else _worker.loader._fetch(batch)
 
-        workers = [
+        workers = self._workers or tuple(
             ThreadPoolExecutor(1, thread_name_prefix="numgrad-data")
             for _ in range(self.num_workers)
-        ]
+        )
+        self._workers = workers if self.persistent_workers else ()
         turns, pending = deque(range(self.num_workers)), deque()
 
         def submit(count: int) -> None:
@@ -257,27 +289,42 @@ class DataLoader(_loader.DataLoader, Generic[T]):
             submit(self.num_workers * self.prefetch_factor)
             while pending:
                 worker, future = pending.popleft()
-                result = future.result()
+                result = self._awaited(future)
                 if result is _END and worker in turns:
                     turns.remove(worker)
                 submit(1)
                 if result is not _END:
                     yield result
         finally:
-            for pool in workers:
+            for _, future in pending:
+                future.cancel()
+            for pool in () if self._workers else workers:
                 pool.shutdown(wait=False, cancel_futures=True)
+
+    def _awaited(self, future: Any) -> Any:
+        done, _ = wait([future], self.timeout or None)
+        if not done:
+            raise NumgradRuntimeError(f"DataLoader timed out after {self.timeout} seconds")
+        return future.result()
 
     def _start(self, worker: int, seed: int) -> None:
         """Make this thread a worker."""
-        iterated = isinstance(self.dataset, IterableDataset)
-        dataset = copy(self.dataset) if iterated else self.dataset
-        _thread.info = WorkerInfo(worker, self.num_workers, seed, dataset)
+        _worker.epoch, _worker.generator = None, Generator().manual_seed(seed)
+        copies: dict[int, Any] = {}
+        _worker.loader, dataset = copy(self), _own(self.dataset, copies)
+        _worker.info = WorkerInfo(worker, self.num_workers, seed, dataset)
         if self.worker_init_fn is not None:
-            self.worker_init_fn(worker)
-        _thread.batches = None
-        if iterated:
-            size = self.batch_size or 1
-            _thread.batches = _sampler.BatchSampler(dataset, size, self.drop_last).batches()
+            _own(self.worker_init_fn, copies)(worker)
+        samples = dataset if isinstance(dataset, IterableDataset) else _loader.samples_of(dataset)
+        _worker.loader.__dict__.update(
+            dataset=dataset, _samples=samples, collate_fn=_own(self.collate_fn, copies)
+        )
+
+    def _stream(self) -> Any:
+        """Batches of an ``IterableDataset``."""
+        if not isinstance(self.dataset, IterableDataset):
+            return None
+        return _sampler.BatchSampler(self.dataset, self.batch_size or 1, self.drop_last).batches()
 
 
 _loader.default_collate = default_collate

@@ -1,0 +1,262 @@
+"""Functions of Tensors whose calls machine code learns: each that turns out to be one operation.
+
+Note [Learning of calls]
+------------------------
+A call without a record is made in Python. Then its function is run again on *twins*, new Tensors
+over the same memory, while an interpreter notes which operations are called. If that is one, of all
+of the twins and else of constants, and its result is what came out, bit by bit, then a record says
+so: Note [Calls with arguments] in ``codegen.cpython.argument_calls``. Functions that look at
+numbers, or whose results depend on more than dtypes, shapes and arguments, are not to be learned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from numgrad.autograd.variable import TENSORS, Tensor, root
+from numgrad.codegen.cpython import argument_calls as words, offsets, records
+from numgrad.codegen.cpython.c_api import Words
+from numgrad.core.arguments import complete
+from numgrad.core.axis import AxisOp
+from numgrad.core.elementwise import Elementwise
+from numgrad.core.interpreter import Interpreter, ThreadSettings
+from numgrad.core.op import Op, on_forget
+from numgrad.core.primitive import View
+from numgrad.tensors.recorder import CallRecorder, record_of
+
+MOST_CALLS = 1000
+"""Calls that are learned of a function; a program with more of them does without."""
+_VALUES = (int, float, bool, complex, str, type(None), np.dtype)
+
+
+class Observer(Interpreter):
+    """Notes operations, which it leaves to the ground: operation, operands, parameters, result."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Op, tuple, dict[str, Any], Any]] = []
+
+    def bind(self, op: Any, args: tuple, params: dict[str, Any]) -> Any:
+        with ThreadSettings(interpreters=()):
+            out = op(*args, **params)
+        self.calls.append((op, args, params, out))
+        return out
+
+
+class LearnedEntry:
+    """The function behind calls of a function in machine code.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    entry
+        The function in Python, as users call it.
+    function
+        The same of Tensors: of positional arguments and of those by name.
+    recorder
+        The machine code.
+    unwrap
+        Makes of an argument what ``function`` gets.
+
+    Attributes
+    ----------
+    call
+        The function.
+    """
+
+    everyone: ClassVar[list[LearnedEntry]] = []
+
+    def __init__(
+        self,
+        name: str,
+        entry: Callable[..., Any],
+        function: Callable[[list[Any], dict[str, Any]], Any],
+        recorder: CallRecorder,
+        unwrap: Callable[[Any], Any],
+    ) -> None:
+        self.entry, self._function, self._unwrap, self._left = entry, function, unwrap, MOST_CALLS
+        self._table: list[Words | None] = [None] * records.PLACES
+        own = Words.of(recorder.objects, entry, self._call_and_learn, self._table)
+        self.call = recorder.code.function(name, own)
+        self.everyone.append(self)
+
+    def clear(self) -> None:
+        """Forget all calls."""
+        self._table[:] = [None] * records.PLACES
+
+    def _call_and_learn(self, place: int, *args: Any, **params: Any) -> Any:
+        out = self.entry(*args, **params)
+        if self._left:
+            self._left -= 1
+            result = self._unwrap(out)
+            wrapped = type(out) is not type(result)  # or it is a tuple, a number, an operand
+            self._table[place] = self._record(args, params, result if wrapped else None)
+        return out
+
+    def _record(self, args: tuple, params: dict[str, Any], result: Any) -> Words | None:
+        """The record of a call; None if its arguments cannot be compared."""
+        users = (*args, *params.values())
+        given = [self._unwrap(a) for a in users]
+        head: list[Any] = [len(given), tuple(params) or None]
+        arguments: list[Any] = []
+        for a, b in zip(users, given, strict=True):
+            described = _described(a, b)
+            if described is None:
+                return None
+            arguments += described
+        known = _one_operation(self._function, given, len(args), params, result)
+        if known is None:
+            known = words.PYTHON, None, [], 0, None, ()
+        way, plan, operands, positional, names, array = known
+        shape = list(array) + [0] * (3 + 2 * records.MOST_AXES - len(array))
+        head = [way, *head, plan, len(operands), positional, names, *shape]
+        pairs = [word for place, value in operands for word in (place, id(value))]
+        record = Words.of(*head, *arguments, *pairs)
+        constants = [a for a, b in zip(users, given, strict=True) if type(b) not in TENSORS]
+        record.referenced += [*constants, operands]  # integers too, which are no words here
+        return record
+
+
+def forget_calls() -> None:
+    """Forget all calls, since they may mean something else now."""
+    for entry in LearnedEntry.everyone:
+        entry.clear()
+
+
+on_forget.append(forget_calls)
+
+
+def _described(a: Any, value: Any) -> list[Any] | None:
+    """The words of an argument and of what a function gets of it."""
+    nothing = [0] * (2 + 2 * records.MOST_AXES)
+    if type(value) in TENSORS:
+        array = value._array
+        head = words.TENSOR, array.dtype, array.ndim, int(array.flags.c_contiguous)
+        return [*head, *_lengths(array.shape), *_lengths(array.strides)]
+    if not _is_constant(value):
+        return None
+    by_value = type(a) in (int, bool, str, tuple) or (type(a) is float and a != 0)
+    by_value = by_value or (isinstance(a, tuple) and _is_plain(value))
+    return [words.EQUAL if by_value and _is_plain(value) else words.SAME, id(a), *nothing]
+
+
+def _is_constant(value: Any) -> bool:
+    return type(value) in _VALUES or _is_plain(value)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is one number or word, or a tuple of integers."""
+    if isinstance(value, tuple):
+        return all(type(n) is int for n in value)
+    return type(value) in (int, bool, str, float)
+
+
+def _lengths(lengths: Any) -> list[int]:
+    return [*lengths, *[0] * (records.MOST_AXES - len(lengths))]
+
+
+def _one_operation(
+    function: Callable[..., Any], given: list[Any], positional: int, params: dict[str, Any],
+    result: Any,
+) -> tuple | None:  # fmt: skip
+    """What a record says of the one operation that a call is, if it is one."""
+    if type(result) is not Tensor:
+        return None
+    twins = [_twin(value) for value in given]
+    tensors = [twin for twin in twins if type(twin) is Tensor]
+    by_name = dict(zip(params, twins[positional:], strict=True))
+    observer = Observer()
+    try:
+        with ThreadSettings(interpreters=(observer,), grad_enabled=True):
+            out = function(twins[:positional], by_name)
+    except Exception:  # whatever it is that it cannot do here
+        return None
+    if len(observer.calls) != 1:
+        return None
+    op, args, options, made = observer.calls[0]
+    values = [*args, *options.values()]
+    if out is not made or type(out) is not Tensor or not _is_same(out._array, result._array):
+        return None
+    if len(values) > words.MOST_ARGUMENTS or any(not _among(t, values) for t in tensors):
+        return None
+    operands = []
+    for value in values:
+        place = next((k for k, t in enumerate(twins) if t is value and type(t) is Tensor), -1)
+        if place < 0 and not _is_constant(value):
+            return None
+        operands.append((place, None if place >= 0 else value))
+    if out._memory is not None or result._memory is not None:
+        return _view(op, operands, tensors, given, out, result)
+    plan = _plan(op, args, options)
+    arrays = [t._array for t in (out, *tensors)]
+    if plan is not None and all(array.flags.c_contiguous for array in arrays):
+        return words.KERNEL, plan, operands[: 1 if isinstance(op, AxisOp) else None], 0, None, ()
+    return words.CALL, op, operands, len(args), tuple(options) or None, ()
+
+
+def _twin(value: Any) -> Any:
+    if type(value) not in TENSORS:
+        return value
+    array = value._array.view()
+    return Tensor(array, array.dtype.kind in "fc")
+
+
+def _among(tensor: Tensor, values: list[Any]) -> bool:
+    return any(value is tensor for value in values)
+
+
+def _is_same(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether arrays have the same dtype, layout, flags and bits."""
+    return (
+        (a.dtype, a.shape, a.strides, a.flags.writeable)
+        == (b.dtype, b.shape, b.strides, b.flags.writeable)
+    ) and a.tobytes() == b.tobytes()
+
+
+def _plan(op: Op, args: tuple, options: dict[str, Any]) -> Words | None:
+    """The record of the plan of an operation that machine code can compute."""
+    if isinstance(op, AxisOp):
+        args, options = complete(op, args, options)
+    arrays = [a._array if type(a) is Tensor else a for a in args]
+    if isinstance(op, AxisOp):
+        plan = op.plan(arrays[0], options)
+        if not plan.simple:
+            return None
+    elif isinstance(op, Elementwise) and not options and len(args) == len(op.inputs):
+        if any(type(a) not in (np.ndarray, float, int) for a in arrays):
+            return None
+        plan = op.plan(arrays)
+    else:
+        return None
+    operands = [(a.dtype, a.shape) if type(a) is np.ndarray else (type(a),) for a in arrays]
+    record = record_of(op, plan, operands, plan.empty is np.empty)
+    return record if records.computes(record) else None
+
+
+def _view(
+    op: Op, operands: list[tuple], tensors: list[Tensor], given: list[Any], out: Any, result: Any
+) -> tuple | None:
+    """What a record says of a view of the one Tensor that a call has."""
+    source, array = tensors[0], out._array
+    own = next(value for value in given if type(value) in TENSORS)
+    if len(tensors) > 1 or not isinstance(op, View) or root(result) is not root(own):
+        return None
+    if array.dtype != source._array.dtype or not array.size or array.ndim > records.MOST_AXES:
+        return None
+    distances = [y.__array_interface__["data"][0] for y in (source._array, array)]
+    real = [y.__array_interface__["data"][0] for y in (own._array, result._array)]
+    if distances[1] - distances[0] != real[1] - real[0]:
+        return None
+    call = None
+    if out._grad_fn is not None:
+        if out._grad_fn.edges != (source,) or out._grad_fn.saved or out._slot:
+            return None
+        call = out._grad_fn.call
+    plan = records.unsaved(call)
+    offset = distances[1] - distances[0]
+    flags = offsets.ALIGNED | offsets.WRITEABLE * array.flags.writeable
+    laid_out = flags, array.ndim, offset, *_lengths(array.shape), *_lengths(array.strides)
+    return words.VIEW, plan, [(0, None)], 0, None, laid_out
