@@ -150,6 +150,8 @@ class TableRow:
         self.defaults = dict(zip(self.positional[::-1], defaults[::-1], strict=False))
         module = "numgrad.torch.return_types"
         self.named = namedtuple(name, fields.split(), module=module) if fields else None
+        if self.named is not None:
+            self.named.__repr__ = _shown_fields  # pyright: ignore
         self.refuses = REFUSED.get(name, "")
 
     def base(self, args: Iterable[Any], params: dict[str, Any]) -> Any:
@@ -310,6 +312,12 @@ def cast(value: Any, d: Any) -> Any:
 ROWS: dict[str, dict[str, TableRow]] = {}
 """Rows by module of PyTorch's (empty for its topmost) and name."""
 _ROW = re.compile(r"({[^}]*}|\w+)\((.*?)\)(?:\s+-> ([\w ]+?))?: (.*)", re.DOTALL)
+
+
+def _shown_fields(result: Any) -> str:
+    """A named tuple as PyTorch shows it."""
+    fields = ",\n".join(f"{k}={v!r}" for k, v in result._asdict().items())
+    return f"torch.return_types.{type(result).__name__}(\n{fields})"
 
 
 def table(space: str, scope: dict[str, Any], text: str) -> dict[str, TableRow]:
@@ -658,10 +666,9 @@ def _power_by_products(general: Callable[..., Any], products: dict[int, Any]) ->
     """The power, squares and cubes of floats by products, as PyTorch computes them."""
 
     def method(self: Tensor, exponent: Any, *args: Any, **params: Any) -> Any:
-        kind = type(exponent)
-        if (kind is int or kind is float) and self._tensor.dtype.kind in "fc":
-            if exponent in products:
-                return products[exponent](self)
+        number = type(exponent) is int or type(exponent) is float
+        if number and exponent in products and self._tensor.dtype.kind in "fc":
+            return products[exponent](self)
         return general(self, exponent, *args, **params)
 
     method.__name__ = method.__qualname__ = general.__name__
