@@ -77,6 +77,8 @@ def translated(row: Any, error: Exception, given: list[Any], options: dict[str, 
     problem = _misuse(row, given, options)
     if problem is not None:
         return NumgradTypeError(f"{row.name}(): {problem}")
+    if isinstance(error, NumgradIndexError) and "indices" in row.flags:
+        return NumgradRuntimeError(str(error))
     if isinstance(error, NumgradIndexError | NumgradRuntimeError | NotImplementedError):
         return None
     if isinstance(error, NumgradTypeError):  # a dtype

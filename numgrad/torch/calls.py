@@ -35,8 +35,9 @@ and what else there is: ``inplace``, a form ``name_`` that writes into the first
 one or the other; ``sizes=1``, that from the second parameter on integers may be written without
 parentheses; ``dtype``, that the parameter of this name is a dtype to which the first operand is
 converted before; ``axes``, that ``dim`` are axes: all if it is None or empty; ``axis``, that it is
-one, which the expression gets counted from the first. A Tensor without axes counts there as having
-one of one element, and the results have none again. ``copies narrow`` is the row ``narrow_copy``,
+one, which the expression gets counted from the first; ``indices``, that other indices out of range
+are a RuntimeError. A Tensor without axes counts as having one of one element where ``axes`` or
+``axis`` stand, and the results have none again. ``copies narrow`` is the row ``narrow_copy``,
 whose results share no memory. Rows that turn out to be one operation (Note [Learning of calls] in
 ``tensors.learned_calls``) are done by machine code unless they look at numbers, as ``values`` says.
 """
@@ -299,6 +300,8 @@ def cast(value: Any, d: Any) -> Any:
     """A Tensor in a dtype of NumPy's; numbers, which take on any dtype, as they are."""
     if isinstance(value, Base):
         return value if value.dtype == d else OPS["astype"](value, dtype=d)
+    if isinstance(value, np.generic):
+        value = value.item()  # which takes on dtypes as Python's numbers do
     if d.kind in "iu" and isinstance(value, int | np.integer):
         return int(np.array(value).astype(d)) if not isinstance(value, bool) else int(value)
     if d.kind == "b" and isinstance(value, int | float):
@@ -454,6 +457,8 @@ def in_python(row: TableRow) -> Callable[..., Any]:
                 # the plan of all elements, which machine code learns
                 return wrap(row.op(*given))
         result = row.base(args, params)
+        if out is None and args and type(args[0]) is Tensor and result is args[0]._tensor:
+            return args[0]
         return row.name_results(wrap(result) if out is None else write(row.name, out, result))
 
     call.__name__ = call.__qualname__ = row.name
@@ -539,7 +544,7 @@ def inplace_of(row: TableRow, operator: bool = False) -> Callable[..., Any]:
             MachineEntry,
             row.op,
             recorder=RECORDER,
-            operands_of=partial(_operands_of, row),
+            operands_of=lambda args, out: _plain(row, args),
             inplace=True,
         )
     method = late_method(write, RECORDER, make)

@@ -32,6 +32,9 @@ __all__ = [
 ]  # fmt: skip
 
 
+_RESULTS = "{}: the function must only return Tensors"
+
+
 @contextmanager
 def _errors(kind: type[NumgradError] = NumgradRuntimeError) -> Iterator[None]:
     """Let checks of numgrad's raise errors of a class: Note [Conditions of transforms]."""
@@ -44,93 +47,78 @@ def _errors(kind: type[NumgradError] = NumgradRuntimeError) -> Iterator[None]:
 
 
 def _inner(
-    name: str,
-    func: Callable[..., Any],
-    check: Callable[[str, Any], Any],
-    argnums: int | tuple[int, ...] | None = None,
-    hooks: bool = False,
-) -> Callable[..., Any]:
-    """A function of a user's as numgrad transforms it, whose results are checked.
-
-    ``argnums`` are arguments that have to be real; ``hooks`` may say what becomes of saved Tensors.
-    """
+    name: str, func: Callable[..., Any], *, aux: bool = False, real: bool = False,
+    strict: bool = False, out_dims: Any = 0,
+) -> Callable[..., Any]:  # fmt: skip
+    """A function of a user's as numgrad transforms it: it returns what the transform takes."""
     told = f"{name}: hooks for saved Tensors do not act on a graph that {name} makes and frees"
+    recorded = name not in ("jvp", "jacfwd", "linearize", "vmap")
 
     def checked(*args: Any, **kwargs: Any) -> Any:
-        if argnums is not None:
-            numbers = argnums if isinstance(argnums, tuple) else (argnums,)
-            _check_real(name, "argument", [args[k] for k in numbers])
-        with nullcontext() if hooks else disable_saved_tensors_hooks(told):
+        with disable_saved_tensors_hooks(told) if recorded else nullcontext():
             try:
                 result = func(*args, **kwargs)
             except NumgradError as error:
                 vars(error)["of_user"] = True
                 raise
-        check(name, result)
+        if aux and not (isinstance(result, tuple) and len(result) == 2):
+            raise NumgradRuntimeError(
+                f"{name}: with has_aux the function returns a tuple (value, aux), got a "
+                f"{type(result).__name__}"
+            )
+        value, rest = result if aux else (result, ())
+        values = [] if value is None else leaves(value)
+        if name == "vmap":
+            if None not in leaves(out_dims):
+                _check(_RESULTS.format(name), leaves(value), kind=NumgradValueError)
+            return result
+        if not values:
+            raise NumgradRuntimeError(f"{name}: the function returned {value!r}; return Tensors")
+        _check(_RESULTS.format(name), values, real)
+        _check(f"{name}: aux must only be Tensors", leaves(rest))
+        if strict and any(unpack_dual(v._tensor).tangent is None for v in values):
+            raise NumgradRuntimeError(
+                f"{name}: with strict=True every result depends on the arguments, and one does not"
+            )
         return result
 
     checked.__name__ = getattr(func, "__name__", "function")
     return user_function(checked)
 
 
-def _check_values(name: str, result: Any, real: bool = False, moves: bool = False) -> None:
-    values = [] if result is None else leaves(result)
-    if not values:
-        raise NumgradRuntimeError(f"{name}: the function returned {result!r}; return Tensors")
-    _check_tensors(name, values)
-    if real:
-        _check_real(name, "result", values)
-    if moves and any(unpack_dual(value._tensor).tangent is None for value in values):
-        raise NumgradRuntimeError(
-            f"{name}: with strict=True every result depends on the arguments, and one does not"
-        )
-
-
-def _check_pair(name: str, result: Any, check: Callable[[str, Any], None] = _check_values) -> None:
-    if not (isinstance(result, tuple) and len(result) == 2):
-        raise NumgradRuntimeError(
-            f"{name}: with has_aux the function returns a tuple (value, aux), got a "
-            f"{type(result).__name__}"
-        )
-    check(name, result[0])
-    _check_tensors(name, leaves(result[1]))
-
-
-def _check_tensors(name: str, values: list[Any], kind: type = NumgradRuntimeError) -> None:
+def _check(
+    told: str, values: list[Any], real: bool = False, kind: type[NumgradError] = NumgradRuntimeError
+) -> None:
+    """Raise if something is no Tensor, or is complex where all have to be ``real``."""
     for value in values:
         if not isinstance(value, Tensor):
-            raise kind(
-                f"{name}: the function must only return Tensors, got {type(value).__name__}; make "
-                "it a Tensor" + (", or pass out_dims=None for it" if name == "vmap" else "")
+            raise kind(f"{told}, got {type(value).__name__}")
+        if real and value.is_complex():
+            raise NumgradRuntimeError(
+                f"{told} that are real, got {value.dtype}; use torch.view_as_real, or "
+                "ng.jacobian, which has holomorphic=True"
             )
 
 
-def _check_real(name: str, what: str, tree: Any) -> None:
-    if any(isinstance(x, Tensor) and x.is_complex() for x in leaves(tree)):
-        raise NumgradRuntimeError(
-            f"{name}: Jacobians are those of real functions, and a {what} is complex; use "
-            "torch.view_as_real, or ng.jacobian, which has holomorphic=True"
-        )
-
-
 def _transformed(
-    transform: Callable[..., Any], func: Callable[..., Any], argnums: Any, has_aux: bool = False,
-    real: bool = False,
-) -> Callable[..., Any]:  # fmt: skip
+    transform: Callable[..., Any], func: Callable[..., Any], argnums: Any, aux: bool = False
+) -> Callable[..., Any]:
     """What a transform of numgrad's makes of a function of a user's, as users call it."""
     name = transform.__name__
-    check = partial(_check_values, real=real)
-    check = partial(_check_pair, check=check) if has_aux else check
-    inner = _inner(name, func, check, argnums if real else None, name == "jacfwd")
+    real = name in ("jacrev", "jacfwd", "hessian")
+    inner = _inner(name, func, aux=aux, real=real)
+    numbers = argnums if isinstance(argnums, tuple) else (argnums,)
 
     @wraps(func)
     def called(*args: Any, **kwargs: Any) -> Any:
+        if not numbers or not all(isinstance(k, int) for k in numbers):
+            raise NumgradRuntimeError(
+                f"{name}: argnums is an int or a tuple of at least one, got {argnums!r}"
+            )
+        given = [args[k] for k in numbers if -len(args) <= k < len(args)]
+        _check(f"{name}: takes Tensors", leaves(given), real, NumgradValueError)
         with _errors():
-            if argnums == () or not isinstance(argnums, int | tuple):
-                raise NumgradRuntimeError(
-                    f"{name}: argnums is an int or a tuple of at least one, got {argnums!r}"
-                )
-            return wrap(transform(inner, argnums, has_aux)(*unwrap(args), **unwrap(kwargs)))
+            return wrap(transform(inner, argnums, aux)(*unwrap(args), **unwrap(kwargs)))
 
     return called
 
@@ -154,19 +142,19 @@ def jacrev(
 ) -> Callable[..., Any]:  # fmt: skip
     """The Jacobian by reverse mode, as a function."""
     _check_chunk(chunk_size)
-    return _transformed(base.jacrev, func, argnums, has_aux, real=True)
+    return _transformed(base.jacrev, func, argnums, has_aux)
 
 
 def jacfwd(
     func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error"
 ) -> Callable[..., Any]:
     """The Jacobian by forward mode, as a function."""
-    return _transformed(base.jacfwd, func, argnums, has_aux, real=True)
+    return _transformed(base.jacfwd, func, argnums, has_aux)
 
 
 def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
     """The Hessian, as a function."""
-    return _transformed(base.hessian, func, argnums, real=True)
+    return _transformed(base.hessian, func, argnums)
 
 
 def jvp(
@@ -199,18 +187,17 @@ def jvp(
         raise NumgradRuntimeError(
             f"jvp: primals and tangents are Tensors in nestings of the same structure, and {why}"
         )
-    _check_tensors("jvp", values + directions)
-    check = partial(_check_values, moves=strict)
-    check = partial(_check_pair, check=check) if has_aux else check
+    _check("jvp: primals and tangents must only be Tensors", values + directions)
     with _errors():
-        inner = _inner("jvp", func, check, hooks=True)
+        inner = _inner("jvp", func, aux=has_aux, strict=strict)
         return wrap(base.jvp(inner, unwrap(primals), unwrap(tangents), has_aux))
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The value, and the function from cotangents of it to those of the primals, a tuple."""
+    _check("vjp: takes Tensors", leaves(primals), kind=NumgradValueError)
     with _errors():
-        inner = _inner("vjp", func, _check_pair if has_aux else _check_values)
+        inner = _inner("vjp", func, aux=has_aux)
         value, pullback, *rest = base.vjp(inner, *unwrap(primals), has_aux=has_aux)
 
     def product(
@@ -226,7 +213,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 def linearize(func: Callable[..., Any], *primals: Any) -> Any:
     """The value, and the linear function from tangents to its derivative."""
     with _errors():
-        inner = _inner("linearize", func, _check_values, hooks=True)
+        inner = _inner("linearize", func)
         value, pushed = base.linearize(inner, *unwrap(primals))
     return wrap(value), _errors()(face_function(pushed))
 
@@ -242,7 +229,7 @@ def vmap(
     func
         A function of Tensors.
     in_dims, out_dims
-        Along which axes examples are, as in ``ng.vmap``.
+        Along which axes examples are, as in ``ng.vmap``; arguments by name are those of all.
     randomness
         What random numbers are: ``"different"`` for each example, the ``"same"`` for all, or an
         ``"error"``.
@@ -262,11 +249,7 @@ def vmap(
         )
     _check_chunk(chunk_size)
 
-    def check(name: str, result: Any) -> None:
-        if None not in leaves(out_dims):
-            _check_tensors(name, leaves(result), NumgradValueError)
-
-    inner = _inner("vmap", func, check, hooks=True)
+    inner = _inner("vmap", func, out_dims=out_dims)
 
     def called(*args: Any, **kwargs: Any) -> Any:
         state.interpreters[-1].randomness = randomness
@@ -279,7 +262,8 @@ def vmap(
         with _errors(NumgradValueError):
             if not isinstance(in_dims, int | tuple):
                 raise NumgradValueError(f"vmap: in_dims is an int or a tuple, got {in_dims!r}")
-            return wrap(base.vmap(called, in_dims, out_dims)(*unwrap(args), **unwrap(kwargs)))
+            each = partial(called, **kwargs)  # what is given by name all examples share
+            return wrap(base.vmap(each, in_dims, out_dims)(*unwrap(args)))
 
     return mapped
 

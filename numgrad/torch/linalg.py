@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 import numgrad as ng
+from numgrad.autograd.batching.batch import Batched
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradLinAlgError, NumgradRuntimeError
 from numgrad.torch.arguments import LinAlgError as LinAlgError
 from numgrad.torch.calls import publish, table
+from numgrad.torch.table_products import cross as cross_product  # noqa: F401 (in the table)
 
 __all__ = ["LinAlgError"]
 
@@ -86,13 +88,14 @@ def _lstsq(a: Any, b: Any, rcond: Any, driver: Any) -> tuple[Any, ...]:
     vector = b.ndim == 1 or (a.ndim - 1 == b.ndim and b.shape == a.shape[:-1])
     b = ng.expand_dims(b, -1) if vector else b
     x = OPS["matmul"](ng.linalg.pinv(a), b)
-    rank = ng.asarray(np.asarray(_matrix_rank(a, None, rcond, False)._array, np.int64))
+    rank = _matrix_rank(a, None, rcond, False).astype(np.int64)
     rows, columns = a.shape[-2:]
     squares = ng.sum(ng.abs(b - OPS["matmul"](a, x)) ** 2, -2)
-    has = driver != "gelsy" and rows > columns and bool((rank._array == columns).all())
+    has = driver != "gelsy" and rows > columns
+    has = has and (isinstance(rank, Batched) or bool((rank._array == columns).all()))
     residuals = squares if has else ng.reshape(squares[..., :0], (-1,))
     nothing = ng.zeros((0,), squares.dtype)
-    singular = ng.linalg.svdvals(a) if driver in ("gelss", "gelsd") else nothing
+    singular = ng.linalg.svdvals(a.detach()) if driver in ("gelss", "gelsd") else nothing
     if driver == "gels":
         rank = ng.zeros((0,), np.int64)
     return ng.squeeze(x, -1) if vector else x, residuals, rank, singular
@@ -232,7 +235,7 @@ lstsq(A, B, rcond=None, *, driver=None) -> solution residuals rank singular_valu
     A, B, rcond, driver)
 tensorsolve(input, other, dims=None): ng.linalg.tensorsolve(input, other, dims)
 vecdot(x, y, *, dim=-1): ng.linalg.vecdot(*ng.broadcast_arrays(x, y), axis=dim)
-cross(input, other, *, dim=-1): ng.cross(*ng.broadcast_arrays(input, other), axis=dim)
+cross(input, other, *, dim=-1): cross_product(input, other, dim)
 solve(A, B, *, left=True): _solve(A, B, left)
 solve_ex(A, B, *, left=True, check_errors=False) -> result info: _checked(
     _solve, A, B, left, check_errors=check_errors)

@@ -11,7 +11,7 @@ import numpy as np
 
 import numgrad as ng
 from numgrad.torch.calls import publish, table
-from numgrad.torch.table_reductions import median  # noqa: F401 (in the table)
+from numgrad.torch.table_reductions import median as middle  # noqa: F401 (in the table)
 
 _INF = float("inf")
 _NEUTRAL = {
@@ -75,7 +75,7 @@ var(input, dim=None, unbiased=None, *, keepdim=False, dtype=None, mask=None): _v
 std(input, dim=None, unbiased=None, *, keepdim=False, dtype=None, mask=None): ng.sqrt(_var(
     input, mask, dim, unbiased, keepdim))
 [float 1 dtype axis]
-median(input, dim=-1, *, keepdim=False, dtype=None, mask=None): median(
+median(input, dim=-1, *, keepdim=False, dtype=None, mask=None): middle(
     "nanmedian", _filled(input, mask, "median"), dim, keepdim)[0]
 {softmax log_softmax}(input, dim, *, dtype=None, mask=None): ng.@(
     _filled(input, mask, "@"), axis=dim)

@@ -10,7 +10,7 @@ import numpy as np
 
 import numgrad as ng
 from numgrad.core.op import OPS
-from numgrad.errors import NumgradRuntimeError
+from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.torch import creation
 from numgrad.torch.calls import table
 
@@ -27,7 +27,9 @@ def _window(name: str) -> Callable[..., Any]:
         from scipy.signal import windows
 
         if M < 0:
-            raise NumgradRuntimeError(f"{name} requires non-negative window length, got M={M}")
+            raise NumgradValueError(f"{name} requires non-negative window length, got M={M}")
+        if d is not None and d.kind != "f":
+            raise NumgradRuntimeError(f"{name} expects a floating point dtype, got {d}")
         array = getattr(windows, name)(M, sym=sym, **{**_DEFAULTS[name], **given})
         return array.astype(creation.default(d))
 
@@ -42,6 +44,10 @@ windows = SimpleNamespace(**{name: _window(name) for name in _DEFAULTS})
 
 def _periodic(name: str, **fixed: Any) -> Callable[..., Any]:
     def function(window_length: int, periodic: bool = True, *args: Any, **rest: Any) -> Any:
+        if window_length < 0:
+            raise NumgradRuntimeError(
+                f"{name}_window: requires non-negative window_length, got {window_length}"
+            )
         given = dict(zip(fixed, args, strict=False))
         given |= {key: rest.pop(key, given.get(key, value)) for key, value in fixed.items()}
         if name == "hamming":  # the coefficients are free

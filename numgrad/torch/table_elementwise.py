@@ -236,7 +236,8 @@ angle(input): ng.angle(input)
 polygamma(n, input): ng.polygamma(n, input)
 [same 1]
 positive(input): ng.positive(input) if kind_of(input) == "b" else input
-resolve_conj(input): input if input._array.flags.writeable else ng.copy(input)
+resolve_conj(input): input if isinstance(input, Batched) or input._array.flags.writeable else (
+    ng.copy(input))
 resolve_neg(input): input
 {isneginf=-np.inf isposinf=np.inf}(input): input == @
 isreal(input): ng.imag(input) == 0 if kind_of(input) == "c" else input == input

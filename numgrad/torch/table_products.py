@@ -8,7 +8,7 @@ from typing import Any
 import numgrad as ng
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError
-from numgrad.torch.calls import cast, check_equal, table
+from numgrad.torch.calls import axis_of, cast, check_equal, table
 from numgrad.torch.dtypes import common_dtype
 
 
@@ -55,15 +55,21 @@ def _tensordot(a: Any, b: Any, dims: Any) -> Any:
                 a = ng.sum(a, i, keepdims=True)
             elif b.shape[j] != a.shape[i] == 1:
                 b = ng.sum(b, j, keepdims=True)
-    return ng.tensordot(a, b, dims if isinstance(dims, int) else tuple(map(tuple, dims)))
+    out = ng.tensordot(a, b, dims if isinstance(dims, int) else tuple(map(tuple, dims)))
+    return out.astype(a.dtype)
 
 
-def _cross(a: Any, b: Any, dim: Any) -> Any:
-    if dim is None:
-        shape = ng.broadcast_arrays(a, b)[0].shape
-        dim = next(k for k, n in enumerate(shape) if n == 3)
+def cross(a: Any, b: Any, dim: Any) -> Any:
+    """The cross product along an axis, the first one of length 3 where none is given."""
     a, b = ng.broadcast_arrays(a, b)
-    return ng.cross(a, b, axis=dim)
+    if dim is None:
+        dim = next((k for k, n in enumerate(a.shape) if n == 3), 0)
+    if not a.ndim or a.shape[axis_of("cross", a, dim)] != 3:
+        raise NumgradRuntimeError(
+            f"cross: inputs dimension {dim} must have length 3, got shape {list(a.shape)}"
+        )
+    out = ng.cross(a, b, axis=dim)
+    return out if dim in (-1, a.ndim - 1) else ng.copy(out)
 
 
 def _cdist(a: Any, b: Any, p: float) -> Any:
@@ -111,7 +117,7 @@ bmm(input, mat2): _matmul("bmm", input, mat2, (3, 3))
 mv(input, vec): _matmul("mv", input, vec, (2, 1))
 dot(input, tensor): _matmul("dot", input, tensor, (1, 1))
 vdot(input, other): _matmul("vdot", ng.conjugate(input), other, (1, 1))
-cross(input, other, dim=None): _cross(input, other, dim)
+cross(input, other, dim=None): cross(input, other, dim)
 [number 2]
 outer(input, vec2): _outer(input, vec2)
 kron(input, other): ng.kron(input, other)

@@ -10,6 +10,7 @@ import numgrad as ng
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradIndexError, NumgradRuntimeError
+from numgrad.torch.array_functions import computed
 from numgrad.torch.calls import cast, table
 from numgrad.torch.dtypes import common_dtype
 
@@ -95,25 +96,31 @@ def _topk(x: Any, k: int, axis: int, largest: bool) -> tuple[Any, Any]:
 
 
 def _histc(x: Any, bins: int, low: float, high: float) -> Any:
-    numbers = x.numpy(force=True)
-    if low == high and numbers.size:
-        low, high = numbers.min(), numbers.max()
-    if low == high:
-        low, high = low - 1, high + 1
-    counts, _ = np.histogram(numbers, bins, (float(low), float(high)))
-    return ng.asarray(counts.astype(numbers.dtype))
+    def counts(numbers: np.ndarray) -> np.ndarray:
+        span = (low, high)
+        if low == high and numbers.size:
+            span = numbers.min(), numbers.max()
+        if span[0] == span[1]:
+            span = span[0] - 1, span[1] + 1
+        found, _ = np.histogram(numbers, bins, (float(span[0]), float(span[1])))
+        return found.astype(numbers.dtype)
+
+    return computed(counts, x)
 
 
 def _search(sequence: Any, values: Any, short: bool, right: bool, side: Any) -> Any:
     side = "right" if right or side == "right" else "left"
-    a, v = (np.asarray(getattr(x, "_array", x)) for x in (sequence, values))
-    if a.ndim == 1:
-        index = np.searchsorted(a, v, side)
-    else:
-        index = np.empty(v.shape, np.int64)
+
+    def index_of(a: np.ndarray, v: Any) -> np.ndarray:
+        index = np.empty(np.shape(v), np.int32 if short else np.int64)
+        if a.ndim == 1:
+            index[...] = np.searchsorted(a, v, side)
+            return index
         for place in np.ndindex(a.shape[:-1]):
             index[place] = np.searchsorted(a[place], v[place], side)
-    return ng.asarray(np.asarray(index, np.int32 if short else np.int64))
+        return index
+
+    return computed(index_of, sequence, values)
 
 
 def _gradient(x: Any, spacing: Any, dim: Any, edge_order: int) -> Any:
@@ -124,6 +131,8 @@ def _gradient(x: Any, spacing: Any, dim: Any, edge_order: int) -> Any:
         raise NumgradRuntimeError(
             f"gradient: got {len(steps)} spacings for {len(dims)} dimensions, give one for each"
         )
+    if len(set(dims)) < len(dims):
+        raise NumgradRuntimeError(f"gradient: one of dims {dims} appears multiple times")
     steps = [getattr(step, "_array", step) for step in steps]
     return tuple(
         ng.gradient(x, step, axis=d, edge_order=edge_order)
@@ -169,6 +178,8 @@ def _trapezoid(function: Any, y: Any, x: Any, dx: float, axis: int) -> Any:
 
 
 def _diff(x: Any, n: int, axis: int, *around: Any) -> Any:
+    if n == 0:
+        return ng.copy(x)
     length = x.shape[axis] + sum(part.shape[axis] for part in around if part is not None)
     return ng.diff(x, min(n, length), axis, *around)
 
@@ -205,9 +216,11 @@ sort(input, dim=-1, descending=False, *, stable=False) -> values indices: _order
 argsort(input, dim=-1, descending=False, *, stable=False): _ordered(input, dim, descending)[1]
 msort(input): _ordered(input, 0)[0]
 topk(input, k, dim=-1, largest=True, sorted=True) -> values indices: _topk(input, k, dim, largest)
-kthvalue(input, k, dim=-1, keepdim=False) -> values indices: _at(
-    input, _ordered(input, dim, False, slice(k - 1, k))[1], dim, keepdim)
 mode(input, dim=-1, keepdim=False) -> values indices: _mode(input, dim, keepdim)
+[same 1 axis indices]
+kthvalue(input, k, dim=-1, keepdim=False) -> values indices: _at(
+    input, _ordered(input, dim, False, np.array([k - 1]))[1], dim, keepdim)
+[same 1 axis]
 {cummax cummin}(input, dim) -> values indices: ng.@(input, dim, True)
 logcumsumexp(input, dim): ng.logcumsumexp(input, dim)
 diff(input, n=1, dim=-1, prepend=None, append=None): _diff(input, n, dim, prepend, append)
@@ -228,17 +241,15 @@ histogram(input, bins, *, range=None, weight=None, density=False) -> hist bin_ed
     input, bins, range, weight, density)
 histogramdd(input, bins, *, range=None, weight=None, density=False) -> hist bin_edges: _histogram(
     (input,), bins, range, weight, density)
-[float 1]
-gradient(input, *, spacing=None, dim=None, edge_order=1): _gradient(input, spacing, dim, edge_order)
-[same 1]
 _softmax_backward_data(grad_output, output, dim, input_dtype): output * (grad_output - ng.sum(
     grad_output * output, dim, keepdims=True))
-native_dropout_backward(grad_output, mask, scale): grad_output * mask * scale
 [same 1 inplace]
 renorm(input, p, dim, maxnorm): ng.renorm(input, p, dim, maxnorm)
 [float 2]
 dist(input, other, p=2): ng.vector_norm(input - other, ord=p)
 [float 1]
+native_dropout_backward(grad_output, mask, scale): grad_output * mask * scale
+gradient(input, *, spacing=None, dim=None, edge_order=1): _gradient(input, spacing, dim, edge_order)
 cov(input, *, correction=1, fweights=None, aweights=None): ng.cov(
     input, ddof=correction, fweights=fweights, aweights=aweights).astype(input.dtype)
 corrcoef(input): ng.corrcoef(input).astype(input.dtype)

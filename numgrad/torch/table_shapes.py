@@ -18,7 +18,9 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError
 from numgrad.operations.region import Region
+from numgrad.torch.array_functions import computed
 from numgrad.torch.calls import axis_of, cast, check_equal, table
+from numgrad.torch.memory import at_least, contiguous, copied as copied
 from numgrad.torch.table_products import alike  # noqa: F401 (in the table)
 
 
@@ -128,15 +130,6 @@ def _even_split(name: str, x: Any, parts: Any, dim: int, least: int) -> tuple:
     return _tensor_split(x, parts, dim)
 
 
-def at_least(name: str, x: Any, rank: int) -> Any:
-    """Raise where a Tensor has too few dimensions."""
-    if x.ndim < rank:
-        raise NumgradRuntimeError(
-            f"{name}: the input must have at least {rank} dimensions, got {x.ndim}"
-        )
-    return x
-
-
 def _narrow(x: Any, dim: int, start: Any, length: int) -> Any:
     start = int(start) + (x.shape[dim] if start < 0 else 0)
     if length < 0 or start + length > x.shape[dim]:
@@ -160,7 +153,7 @@ def _gather(x: Any, dim: int, index: Any) -> Any:
     rows, places = _row(x), _row(index)
     axis = axis_of("gather", x, dim)
     if not index.size:
-        return ng.zeros(index.shape, x.dtype) + 0 * ng.sum(x[..., :0])
+        return ng.reshape(ng.reshape(x, (-1,))[:0], index.shape)
     rows = rows[tuple(slice(None) if a == axis else slice(n) for a, n in enumerate(places.shape))]
     return ng.reshape(ng.take_along_axis(rows, places, axis), index.shape)
 
@@ -185,6 +178,8 @@ def _index_write(name: str, x: Any, axis: int, index: Any, value: Any, *more: An
         value = as_elements(x, value)
     elif value.ndim == 0:
         value = ng.reshape(value, (1,) * x.ndim)
+    if more and x.dtype.kind in "ub":  # a factor, whose sign they lack
+        value, more = value * cast(more[0], x.dtype), ()
     return OPS[name](x, _row(index), value, axis, *more)
 
 
@@ -236,6 +231,11 @@ def _as_strided(x: Any, size: Any, stride: Any, offset: Any) -> Any:
     if not _is_plain(x):
         places, begin = positions(x, size, stride, offset)
         return _apart(ng.take(ng.reshape(x, (-1,)), places - begin))
+    if min((*size, *stride, offset or 0), default=0) < 0 or len(size) != len(stride):
+        raise NumgradRuntimeError(
+            "as_strided: sizes, as many strides and the offset must not be negative, got "
+            f"{list(size)}, {list(stride)}, {offset}"
+        )
     owner = root(x)
     whole, item = Region(owner._array, x._array), x.itemsize
     begin = whole.offset if offset is None else whole.origin + int(offset) * item
@@ -275,11 +275,6 @@ def _tangents(x: Any) -> list[Any]:
     """Those of forward mode, from the outside in."""
     levels = [i for i in state.interpreters if isinstance(i, ForwardInterpreter)]
     return [t for i in levels if (t := i.tangent(x)) is not None]
-
-
-def contiguous(x: Any) -> bool:
-    """Whether elements lie one behind the other; what has no memory of its own counts as if."""
-    return isinstance(x, Batched) or state.ground.deferred or x._array.flags.c_contiguous
 
 
 def _is_plain(x: Any) -> bool:
@@ -325,9 +320,9 @@ def _view_as_real(x: Any) -> Any:
 
 def positions(x: Any, size: Any, stride: Any, offset: Any) -> tuple[np.ndarray, int]:
     """Numbers of elements in memory, from its beginning, and where ``x`` begins."""
-    item = x.itemsize
-    owner = root(x)
-    begin = (address(x) - address(owner)) // item
+    begin = 0
+    if not isinstance(x, Batched):
+        begin = (address(x) - address(root(x))) // x.itemsize
     start = begin if offset is None else int(offset)
     places = np.full(tuple(size), start, np.int64)
     for axis, (length, step) in enumerate(zip(size, stride, strict=True)):
@@ -347,8 +342,11 @@ def _strided_scatter(x: Any, src: Any, size: Any, stride: Any, offset: Any) -> A
 
 
 def _nonzero_static(x: Any, size: int, fill: int) -> Any:
-    rows = np.argwhere(x.numpy(force=True))[:size]
-    return ng.asarray(np.pad(rows, ((0, size - len(rows)), (0, 0)), constant_values=fill))
+    def places(numbers: np.ndarray) -> np.ndarray:
+        rows = np.argwhere(numbers)[:size]
+        return np.pad(rows, ((0, size - len(rows)), (0, 0)), constant_values=fill)
+
+    return computed(places, x)
 
 
 def _combinations(x: Any, r: int, replaced: bool) -> Any:
@@ -374,9 +372,21 @@ def _unfold(x: Any, dim: int, size: int, step: int) -> Any:
 
 
 def _meshgrid(tensors: Any, indexing: Any) -> tuple:
-    vectors = [ng.reshape(t, (-1,)) for t in _listed(tensors)]
+    tensors = _listed(tensors)
+    if not tensors or any(x.ndim > 1 for x in tensors) or indexing not in (None, "ij", "xy"):
+        raise NumgradRuntimeError(
+            "meshgrid: expects one Tensor at least, each with 0 or 1 dimensions, and indexing 'xy' "
+            f"or 'ij'; got {[x.ndim for x in tensors]} dimensions and {indexing!r}"
+        )
     check_equal("meshgrid", [x.dtype for x in tensors])
-    return tuple(ng.meshgrid(*vectors, indexing=indexing or "ij"))
+    swapped = indexing == "xy" and len(tensors) > 1
+    tensors = [*tensors[1::-1], *tensors[2:]] if swapped else tensors
+    shape = tuple([x.size for x in tensors])
+    grids = []
+    for k, x in enumerate(tensors):
+        line = ng.reshape(x, [-1 if axis == k else 1 for axis in range(len(shape))])
+        grids.append(ng.broadcast_to(line, shape))
+    return tuple([*grids[1::-1], *grids[2:]] if swapped else grids)
 
 
 def _sum_to(x: Any, shape: tuple) -> Any:
@@ -398,7 +408,7 @@ def _atleast(function: Any, tensors: Any) -> Any:
 
 def _cat(tensors: Any, dim: int) -> Any:
     kept = [t for t in tensors if t.shape != (0,)] or tensors[:1]
-    return ng.cat(list(kept), axis=dim)
+    return ng.cat(list(kept), axis=dim if kept[0].shape != (0,) else 0)
 
 
 def _pairs(x: Any) -> Any:
@@ -414,9 +424,25 @@ def _pairs(x: Any) -> Any:
     return _seen(x, x.shape[:-1], np.result_type(x.dtype, np.complex64), tuple(strides))
 
 
+def _rot90(x: Any, k: int, dims: tuple[int, ...]) -> Any:
+    if len(dims) != 2 or x.ndim < 2 or dims[0] % x.ndim == dims[1] % x.ndim:
+        raise NumgradRuntimeError(
+            f"rot90: expected total rotation dims == 2 that are different, and an operand of two "
+            f"axes or more, but got dims {dims} and shape {list(x.shape)}"
+        )
+    if k % 2 == 0:
+        return ng.copy(ng.flip(x, dims)) if k else ng.copy(x)
+    return ng.swapaxes(ng.copy(ng.flip(x, dims[k % 3])), *dims)
+
+
 def _roll(x: Any, shifts: Any, dims: Any) -> Any:
     if shifts == ():
         raise NumgradRuntimeError("roll: `shifts` required")
+    several = [len(v) if isinstance(v, tuple | list) else 1 for v in (shifts, dims)]
+    if dims is not None and dims != () and several[0] != several[1]:
+        raise NumgradRuntimeError(
+            f"roll: shifts and dimensions must align. shifts: {several[0]}, dims: {several[1]}"
+        )
     if not dims and dims != 0:
         return ng.roll(x, shifts if isinstance(shifts, int) else shifts[0])
     return ng.roll(x, shifts, dims)
@@ -451,7 +477,7 @@ broadcast_to(input, size): _expand(input, size)
 repeat_interleave(input, repeats=None, dim=None, *, output_size=None): _repeat_interleave(
     input, repeats, dim)
 flatten(input, start_dim=0, end_dim=-1): _flatten(input, start_dim, end_dim)
-ravel(input): ng.reshape(input, (-1,))
+ravel(input): ng.reshape(input if contiguous(input) else ng.copy(input), (-1,))
 adjoint(input): _adjoint(input)
 movedim(input, source, destination): ng.moveaxis(input, source, destination)
 hsplit(input, indices_or_sections): _even_split(
@@ -465,20 +491,21 @@ diagonal(input, offset=0, dim1=0, dim2=1): ng.diagonal(
 diag(input, diagonal=0): ng.copy(ng.diag(input, diagonal))
 diag_embed(input, offset=0, dim1=-2, dim2=-1): ng.diag_embed(input, offset, dim1, dim2)
 diagflat(input, offset=0): ng.diagflat(input, offset)
+rot90(input, k=1, dims=(0, 1)): _rot90(input, k % 4, tuple(dims))
 fliplr(input): ng.copy(ng.fliplr(at_least("fliplr", input, 2)))
 flipud(input): ng.copy(ng.flipud(at_least("flipud", input, 1)))
-rot90(input, k=1, dims=(0, 1)): ng.copy(ng.rot90(at_least("rot90", input, 2), k, tuple(dims)))
 roll(input, shifts, dims=None): _roll(input, shifts, dims)
-gather(input, dim, index, *, sparse_grad=False): _gather(input, dim, index)
 masked_select(input, mask): _masked_select(input, mask)
 take(input, index): ng.take(input, index)
 take_along_dim(input, indices, dim=None): _take_along(input, indices, dim)
 nonzero(input, *, as_tuple=False): (
     tuple(ng.nonzero(_row(input))) if as_tuple else ng.argwhere(input))
 argwhere(input): ng.argwhere(input)
-clone(input, *, memory_format=None): input.clone()
+clone(input, *, memory_format=None): copied(input, memory_format)
 conj(input): conjugated(input)
-[first 2]
+[same 1 indices]
+gather(input, dim, index, *, sparse_grad=False): _gather(input, dim, index)
+[first 2 indices]
 as_strided_scatter(input, src, size, stride, storage_offset=None): _strided_scatter(
     input, src, size, stride, storage_offset)
 select_scatter(input, src, dim, index): ng.select_scatter(input, src, axis=dim, index=index)
@@ -518,7 +545,7 @@ masked_fill(input, mask, value): _masked_write("masked_fill", input, mask, value
 masked_scatter(input, mask, source): _masked_write("masked_scatter", input, mask, source)
 index_put(input, indices, values, accumulate=False): _index_put(input, indices, values, accumulate)
 put(input, index, source, accumulate=False): OPS["put"](input, index, source, accumulate)
-[equal 0,3 inplace axis]
+[equal 0,3 inplace axis indices]
 scatter(input, dim, index, src=None, *, value=None, reduce=None): _scatter(
     input, dim, index, value if src is None else src, reduce)
 scatter_add(input, dim, index, src): _scatter(input, dim, index, src, "add")
@@ -549,8 +576,8 @@ combinations(input, r=2, with_replacement=False): _combinations(input, r, with_r
 view_as_real(input): _view_as_real(input)
 view_as_complex(input): _pairs(input)
 [same 1 function]
-unravel_index(indices, shape): tuple(ng.asarray(x) for x in np.unravel_index(
-    indices._array, tuple(shape) if isinstance(shape, tuple | list) else (shape,)))
+unravel_index(indices, shape): computed(lambda places: np.unravel_index(
+    places, shape if isinstance(shape, int) else tuple(shape)), indices)
 fill(input, value): OPS["masked_fill"](input, np.ones(input.shape, bool), value)
 constant_pad_nd(input, pad, value=0): ng.nn.functional.pad(input, pad, "constant", value)
 [same 1]

@@ -139,10 +139,12 @@ def test_conditions_raise_runtime_errors(name):
         lambda: func.vmap(torch.sin, out_dims=None)(X),
         lambda: func.vmap(torch.sin)(2.0),
         lambda: func.vmap(torch.sin, chunk_size=0),
+        lambda: func.grad(torch.sin)(2.0),
+        lambda: func.vjp(torch.sin, 2.0),
     ],
 )
-def test_axes_of_examples_raise_value_errors(call):
-    with pytest.raises(ValueError, match=r"vmap|chunk"):
+def test_axes_of_examples_and_numbers_raise_value_errors(call):
+    with pytest.raises(ValueError, match=r"vmap|chunk|takes Tensors"):
         call()
 
 
@@ -170,6 +172,7 @@ def test_examples_print_and_have_memory_of_their_own():
     assert (result.tolist(), text) == ([[1], [2]], "same")
     assert shown == ["BatchedTensor(lvl=1, bdim=0, value=tensor([1., 2.]))"]
     assert func.vmap(lambda x: x + V, out_dims=(1,))(X).tolist() == [[4, 5], [6, 7]]
+    assert func.vmap(lambda x, *, y: x + y)(X, y=V).tolist() == [[4, 6], [5, 7]]
 
 
 def test_a_rule_for_batches_gets_axes_in_the_nesting_of_the_arguments():

@@ -102,7 +102,7 @@ def test_attributes_say_what_there_is_instead():
         "torch.nn.init.kaiming_norm_": "nearest is kaiming_normal_",
         "torch.ones(2).coalesce": "strided",
         "torch.optim.lr_scheduler.StepLr": "nearest is StepLR",
-        "torch.nn.CrossMapLRN2d": "LocalResponse",
+        "torch.ones(2).map2_": "planned", "torch.nn.CrossMapLRN2d": "LocalResponse",
     }.items():  # fmt: skip
         with pytest.raises(ng.NumgradAttributeError, match=told):
             eval(text)
@@ -197,7 +197,7 @@ def test_assert_close():
     close(torch.tensor(np.nan), torch.tensor(np.nan), equal_nan=True)
     for a, b, told in [
         (x, x + 1e-3, "2 of 2 elements differ"), (x, x.double(), "dtype"), (x, x[:1], "shape"),
-        ([x, x], [x], "2 items"), ({"a": x}, {"b": x}, "keys"), ((x, 1.0), (x, 2.0), r"\[1\]"),
+        ([x, x], [x], "nested"), ({"a": x}, {"b": x}, "nested"), ((x, 1.0), (x, 2.0), r"\[1\]"),
         (torch.tensor(np.nan), torch.tensor(np.nan), "nan"), (True, False, "True is not False"),
     ]:  # fmt: skip
         with pytest.raises(AssertionError, match=told):

@@ -82,6 +82,8 @@ def of_face(function: Any) -> Callable[..., Any]:
             )
             twin.__kwdefaults__ = function.__kwdefaults__
             return twin
+    if "torch.nn.modules" in type(function).__module__:
+        return getattr(face.nn, type(function).__name__)()
     if not hasattr(function, "__name__"):
         raise NotImplementedError(f"{type(function).__name__} as an argument")
     name = function.__name__
