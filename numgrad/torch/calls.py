@@ -667,7 +667,9 @@ def publish(space: str, public: dict[str, Any], rows: dict[str, TableRow]) -> No
             public[f"{name}_"] = vars(Tensor)[f"{name}_"]
 
 
-def _power_by_products(general: Callable[..., Any], products: dict[int, Any]) -> Callable[..., Any]:
+def _power_by_products(
+    general: Callable[..., Any], products: dict[float, Any]
+) -> Callable[..., Any]:
     """The power, squares and cubes of floats by products, as PyTorch computes them."""
 
     def method(self: Tensor, exponent: Any, *args: Any, **params: Any) -> Any:

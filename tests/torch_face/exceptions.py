@@ -184,21 +184,17 @@ REASONS = {
     "details of messages, classes of errors and metadata": """
         TestDistributions.normal assignment bernoulli copy_broadcast corrcoef_cpu_int32
         cosine_similarity gaussian_nll_loss_scalar_var gradient_all_cpu_complex64
-        gradient_type_promotion_cpu* grid_sample_nan_inf_cpu_float32
-        in_dims_multiple_inputs_cpu* in_dims_single_input_cpu*
-        interpolate_undefined_behavior_casting logcumsumexp_cpu* mode module_apply_inplace_op
-        module_super_init mse_loss_size_warning new_spectral_norm_dim_swap_*
-        no_grad_outside_vjp_only_cpu* normal_shape pad_sequence_with_non_iterable_sequences
-        poisson_forward_ad scatter_zero_size_index_cpu* simple_view_cpu* skip_init_cpu*
-        spectral_norm_dim type_casts
+        gradient_type_promotion_cpu* in_dims_multiple_inputs_cpu* in_dims_single_input_cpu*
+        logcumsumexp_cpu* mode module_super_init no_grad_outside_vjp_only_cpu* normal_shape
+        pad_sequence_with_non_iterable_sequences poisson_forward_ad scatter_zero_size_index_cpu*
+        simple_view_cpu* skip_init_cpu* type_casts
     """,
     "what torch.func restricts is allowed": """
         function_returns_input_inner_requires_grad_*_save_tensors_input_mark_dirty_False_cpu
         function_returns_input_inner_requires_grad_*_save_tensors_output_mark_dirty_False_cpu
         data_attribute grad_unsupported_interaction inplace_fallback_nary_different_levels
         inplace_on_captures_cpu* jacfwd_with_random_cpu* kwarg_only_tensors_cpu*
-        not_enough_in_dims_err_msg
-        unsupported_op_err_msg unsupported_random_cpu*
+        not_enough_in_dims_err_msg unsupported_op_err_msg unsupported_random_cpu*
     """,
     "memory is that of an ndarray: there are no storages": """
         from_buffer from_file resizable scalar_check_cpu* share_memory sizeof
@@ -346,11 +342,11 @@ REASONS = {
     "a tangent may lie in memory of another size than its primal's": """
         metadata_check_checks_storage_numel metadata_check_for_storage_numel_skipped
     """,
-    "there are no sparse layouts, nor traces for VTune": """
-        gradcheck_input profiler_emit_itt_cpu*
-    """,
     "levels of forward mode may be nested": """
         nested_level
+    """,
+    "there are no sparse layouts, nor traces for VTune": """
+        gradcheck_input profiler_emit_itt_cpu*
     """,
     "views of inference tensors that require grad are recorded, those made inside stay": """
         inference_mode_handle_indirect_view_on_rebase
