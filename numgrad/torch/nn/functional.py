@@ -10,8 +10,16 @@ from numgrad.autograd.variable import Tensor as Base
 from numgrad.nn import functional as _base
 from numgrad.torch.calls import write
 from numgrad.torch.missing import refuse as _refuse
-from numgrad.torch.nn.layers import DTYPES, REFUSALS, as_runtime_error, legacy_reduction, of_dtypes
-from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap, wrapped
+from numgrad.torch.nn.layers import DTYPES, legacy_reduction, of_dtypes
+from numgrad.torch.wrapping import (
+    REFUSALS,
+    Parameter,
+    Tensor,
+    as_runtime_error,
+    unwrap,
+    wrap,
+    wrapped,
+)
 
 _OURS = (Tensor, Parameter)
 _LEGACY = ("size_average", "reduce", "_stacklevel")
