@@ -298,6 +298,8 @@ def cast(value: Any, d: Any) -> Any:
     """A Tensor in a dtype of NumPy's; numbers, which take on any dtype, as they are."""
     if isinstance(value, Base):
         return value if value.dtype == d else OPS["astype"](value, dtype=d)
+    if isinstance(value, np.generic):
+        value = value.item()  # which takes on dtypes as Python's numbers do
     if d.kind in "iu" and isinstance(value, int | np.integer):
         return int(np.array(value).astype(d)) if not isinstance(value, bool) else int(value)
     if d.kind == "b" and isinstance(value, int | float):
@@ -447,6 +449,8 @@ def in_python(row: TableRow) -> Callable[..., Any]:
                 # the plan of all elements, which machine code learns
                 return wrap(row.op(*given))
         result = row.base(args, params)
+        if out is None and args and type(args[0]) is Tensor and result is args[0]._tensor:
+            return args[0]
         return row.name_results(wrap(result) if out is None else write(row.name, out, result))
 
     call.__name__ = call.__qualname__ = row.name

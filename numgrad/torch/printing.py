@@ -116,7 +116,7 @@ def shown(x: Any) -> str:
         behind += ", requires_grad=True"
     if has_tangent(x._tensor):
         behind += f", tangent={forward_ad.unpack_dual(x).tangent}"
-    form: Any = _formatter(array, short) if array.size else ()
+    form = _formatter(array, short) if array.size else (str, 0)
     body = _body(array, *form, short, len(prefix)) if array.size else "[]"
     text = f"{prefix}{body}{behind})"
     if isinstance(x, Parameter):

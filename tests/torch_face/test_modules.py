@@ -102,7 +102,7 @@ def test_attributes_say_what_there_is_instead():
         "torch.nn.init.kaiming_norm_": "nearest is kaiming_normal_",
         "torch.ones(2).coalesce": "strided",
         "torch.optim.lr_scheduler.StepLr": "nearest is StepLR",
-        "torch.ones(2).untyped_storage": "ndarray", "torch.nn.CrossMapLRN2d": "LocalResponse",
+        "torch.ones(2).map2_": "planned", "torch.nn.CrossMapLRN2d": "LocalResponse",
     }.items():  # fmt: skip
         with pytest.raises(ng.NumgradAttributeError, match=told):
             eval(text)
