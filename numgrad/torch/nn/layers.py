@@ -378,12 +378,11 @@ def classes() -> dict[str, type]:
         else:
             base = bases.get(name) or (made["_Loss"] if name.endswith("Loss") else Layer)
             made[name] = layer_class(name, cls, (base,))
-    GIVEN.update({name: cls for name, cls in made.items() if hasattr(nn, f"Lazy{name}")})
+    public = set(dir(nn))  # a name that is none takes a search for what is near it
+    names = [name for name in made if f"Lazy{name}" in public]
+    GIVEN.update({name: made[name] for name in names})
     lazy = specialize("numgrad.nn.lazy")
-    for name in (
-        "LazyModuleMixin",
-        *(f"Lazy{name}" for name in made if hasattr(nn, f"Lazy{name}")),
-    ):
+    for name in ("LazyModuleMixin", *(f"Lazy{name}" for name in names)):
         LAYERS[getattr(nn, name)] = made[name] = getattr(lazy, name)
     made["Transformer"].generate_square_subsequent_mask = staticmethod(_causal_mask)  # pyright: ignore
     return made
