@@ -37,6 +37,7 @@ from numgrad.autograd.variable import Parameter as BaseParameter, Tensor as Base
 from numgrad.core.interpreter import state
 from numgrad.core.tree import container_of, join, split
 from numgrad.errors import (
+    NumgradError,
     NumgradIndexError,
     NumgradRuntimeError,
     NumgradTypeError,
@@ -184,7 +185,6 @@ _ERRORS = {
     NumgradTypeError: OperandError,
     NumgradIndexError: PlaceError,
 }
-REFUSALS = tuple(_ERRORS)
 """Errors about arguments, which PyTorch raises as RuntimeError, too."""
 
 
@@ -214,7 +214,7 @@ def face_function(function: Callable[..., Any]) -> Callable[..., Any]:
     def called(*args: Any, **params: Any) -> Any:
         try:
             return wrap(function(*map(unwrap, args), **{k: unwrap(v) for k, v in params.items()}))
-        except REFUSALS as error:
+        except NumgradError as error:
             as_runtime_error(error)
             raise
 

@@ -18,16 +18,13 @@ from typing import Any, ClassVar
 
 from numgrad import nn
 from numgrad.autograd.variable import Tensor as Base
-from numgrad.errors import (
-    NumgradRuntimeError,
-)
+from numgrad.errors import NumgradError, NumgradRuntimeError
 from numgrad.nn.module.members import KINDS
 from numgrad.torch import dtypes
 from numgrad.torch.calls import cast
 from numgrad.torch.nn.module import Module, containers, hooks
 from numgrad.torch.specialization import GIVEN, specialize
 from numgrad.torch.wrapping import (
-    REFUSALS,
     Tensor,
     as_runtime_error,
     face_function,
@@ -222,7 +219,7 @@ class Layer(Module):
             options.pop("dtype", None)
         try:
             layer = self._layer(*map(_argument, args), **options)
-        except REFUSALS as error:
+        except NumgradError as error:
             as_runtime_error(error)
             raise
         adopt(self, layer)
@@ -239,7 +236,7 @@ class Layer(Module):
             of_dtypes(type(self).__name__, self._rule, given, named, "fc", own[0] if own else None)
         try:
             return wrap(self._layer.forward(view(self), *given, **named))
-        except REFUSALS as error:
+        except NumgradError as error:
             as_runtime_error(error)
             raise
 
