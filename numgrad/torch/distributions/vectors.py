@@ -8,17 +8,11 @@ from typing import Any
 
 from numgrad.errors import NumgradValueError
 from numgrad.random.generator import generator_from
-from numgrad.torch.distributions import tables, transforms
+from numgrad.torch.distributions import tables, utils
 from numgrad.torch.distributions.distribution import Distribution
 from numgrad.torch.distributions.tables import ProbabilityDistribution, TableDistribution
 from numgrad.torch.distributions.univariate import CLASSES as UNIVARIATE, beta_drawn, beta_path
-from numgrad.torch.distributions.utils import (
-    broadcast_all,
-    drawn,
-    inner_uniform,
-    lazy_property,
-    torch,
-)
+from numgrad.torch.distributions.utils import torch
 from numgrad.torch.wrapping import wrap
 
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
@@ -33,7 +27,8 @@ def _dirichlet(alpha: Any) -> Any:
     """
     a = alpha.detach().double()
     source = generator_from("rsample", None)
-    log = wrap(source.standard_gamma((a + 1)._tensor)).log() + inner_uniform(a.shape, a).log() / a
+    log = wrap(source.standard_gamma((a + 1)._tensor)).log()
+    log = log + utils.inner_uniform(a.shape, a).log() / a
     x = torch.softmax(log, -1).clamp(min=torch.finfo(torch.float64).tiny)
     if not (torch.is_grad_enabled() and alpha.requires_grad):
         return x.to(alpha.dtype)
@@ -53,7 +48,7 @@ class VectorDistribution(TableDistribution):
 
     def _begin(self, given: dict[str, Any], validate_args: bool | None) -> None:
         """Take the parameters, numbers as vectors of length 1."""
-        values = map(torch.atleast_1d, broadcast_all(*given.values()))
+        values = map(torch.atleast_1d, utils.broadcast_all(*given.values()))
         super()._begin(dict(zip(given, values, strict=True)), validate_args)
 
 
@@ -146,13 +141,13 @@ class CovarianceDistribution(TableDistribution):
         self._unbroadcasted_scale_tril = root
 
     _size = property(lambda self: self._event_shape[-1], doc="Length of the matrices.")
-    scale_tril: Any = lazy_property(
+    scale_tril: Any = utils.lazy_property(
         lambda self: self._unbroadcasted_scale_tril.expand(
             (*self._batch_shape, self._size, self._size)
         )
     )
-    covariance_matrix: Any = lazy_property(lambda self: self.scale_tril @ self.scale_tril.mT)
-    precision_matrix: Any = lazy_property(lambda self: torch.cholesky_inverse(self.scale_tril))
+    covariance_matrix: Any = utils.lazy_property(lambda d: d.scale_tril @ d.scale_tril.mT)
+    precision_matrix: Any = utils.lazy_property(lambda d: torch.cholesky_inverse(d.scale_tril))
 
     def _log_scale(self) -> Any:
         """Half of the logarithm of the determinant of the covariance."""
@@ -169,7 +164,7 @@ def _wishart(self: Any, shape: Any) -> Any:
     df = self.df.unsqueeze(-1) - torch.arange(self._size, dtype=root.dtype)
     eps = torch.finfo(root.dtype).eps
     for _ in range(10):
-        wide = drawn("chisquare", shape[:-1], df).sqrt().clamp(min=eps)
+        wide = utils.drawn("chisquare", shape[:-1], df).sqrt().clamp(min=eps)
         factor = root @ (torch.randn(shape, dtype=root.dtype).tril(-1) + torch.diag_embed(wide))
         result = torch.where(singular[..., None, None], factor @ factor.mT, result)
         singular = ~self.support.check(result)
@@ -370,5 +365,5 @@ LowRankMultivariateNormal(loc: real_vector, cov_factor: independent(real, 2),
     dtype=loc.dtype).unsqueeze(-1)).squeeze(-1) + cov_diag.sqrt() * torch.randn(
     shape, dtype=loc.dtype)
 """
-CLASSES = UNIVARIATE | tables.declare(TABLE, UNIVARIATE | vars(transforms) | globals())
+CLASSES = UNIVARIATE | tables.declare(TABLE, UNIVARIATE | globals())
 globals().update(CLASSES)
