@@ -50,7 +50,7 @@ class Distribution:
             )
 
     def _require(self, value: Any, constraint: Any, what: str, where: str) -> None:
-        if not constraint.check(value).all():
+        if not constraints.holds(constraint, value):
             raise NumgradValueError(
                 f"Expected {what} (Tensor of shape {tuple(value.shape)}) "
                 f"{where.format(repr(constraint), repr(self))}, but found invalid values:\n{value}"
@@ -125,9 +125,8 @@ def expand_parts(self: Any, batch_shape: Any, _instance: Any = None) -> Any:
     new = self._get_checked_instance(own, _instance)
     new._batch_shape, cut = torch.Size(batch_shape), len(self._batch_shape)
     for name, value in vars(self).items():
-        if isinstance(value, Distribution) and name not in self._parts_of_rows:
-            part: Any = value
-            setattr(new, name, part.expand(new._batch_shape + part.batch_shape[cut:]))
+        if name not in self._parts_of_rows and hasattr(value, "_batch_shape"):
+            setattr(new, name, value.expand(new._batch_shape + value.batch_shape[cut:]))
         elif isinstance(value, Tensor) and name in self.arg_constraints:
             setattr(new, name, value.expand(new._batch_shape + value.shape[cut:]))
         elif name not in (*self._parts_of_rows, *vars(new)):

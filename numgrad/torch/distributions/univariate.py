@@ -203,8 +203,8 @@ Bernoulli(probs: unit_interval | logits: real) on boolean
   mean: probs
   mode: torch.where(probs == 0.5, math.nan, (probs >= 0.5).to(probs.dtype))
   variance: probs * (1 - probs)
-  log_prob: torch.where(torch.isinf(logits), torch.where((logits > 0) == (value == 1), 0.0,
-    -math.inf), value * torch.where(torch.isinf(logits), 0.0, logits) - softplus(logits))
+  log_prob: torch.where(torch.isinf(logits), -softplus((1 - 2 * value) * logits),
+    value * logits - softplus(logits))
   entropy: coin_entropy(logits, probs)
   sample: torch.bernoulli(probs.expand(shape))
   values: torch.arange(2, dtype=self._param.dtype)

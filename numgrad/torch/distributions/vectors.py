@@ -85,13 +85,14 @@ class CategoryDistribution(ProbabilityDistribution):
 
     def _chosen(self, value: Any) -> Any:
         """Logarithms of the probabilities of indices, which have a last axis of length 1."""
-        value, logits = torch.broadcast_tensors(value, self.logits)
-        return logits.gather(-1, value[..., :1]).squeeze(-1)
+        shape = torch.broadcast_shapes(value.shape[:-1], self._batch_shape)
+        logits = self.logits.expand((*shape, self._num_events))
+        return logits.gather(-1, value.expand((*shape, 1))).squeeze(-1)
 
 
 def _log_of_counts(value: Any, logits: Any) -> Any:
     """Logarithm of the probability of counts of categories."""
-    logits, value = torch.broadcast_tensors(logits, value)
+    logits, value = utils.broadcast_all(logits, value)
     ways = torch.lgamma(value.sum(-1) + 1) - torch.lgamma(value + 1).sum(-1)
     none = (value == 0) & (logits == -math.inf)
     return ways + (torch.where(none, 0.0, logits) * value).sum(-1)
@@ -187,7 +188,7 @@ def _onion(self: Any, shape: Any) -> Any:
     eta, n = self.concentration, self.dim
     row = torch.cat([torch.zeros(1, dtype=eta.dtype), torch.arange(n - 1, dtype=eta.dtype)])
     left = (eta + 0.5 * (n - 2)).unsqueeze(-1) - 0.5 * row
-    share = beta_drawn(shape[:-1], (row + 0.5).expand(left.shape), left).unsqueeze(-1)
+    share = beta_drawn(shape[:-1], (0.5 * (row + 1)).expand(left.shape), left).unsqueeze(-1)
     normal = torch.randn(shape, dtype=eta.dtype).tril(-1)
     length = normal.norm(dim=-1, keepdim=True)
     w = share.sqrt() * normal / torch.where(length == 0, 1.0, length)
