@@ -216,7 +216,7 @@ def _masked_select(x: Any, mask: Any) -> Any:
 
 def as_elements(x: Any, value: Any) -> Any:
     """A value in the dtype of where it is written; complex ones are not made real."""
-    kind = getattr(value, "dtype", np.asarray(value).dtype).kind
+    kind = (value if isinstance(value, Base) else np.asarray(value)).dtype.kind
     if kind == "c" and x.dtype.kind != "c":
         raise NumgradRuntimeError(f"a complex value cannot be written into {x.dtype} numbers")
     return cast(value, x.dtype) if isinstance(value, Base) else x.dtype.type(value)
@@ -397,6 +397,9 @@ def _meshgrid(tensors: Any, indexing: Any) -> tuple:
 def _sum_to(x: Any, shape: tuple) -> Any:
     new = x.ndim - len(shape)
     inner = tuple(new + k for k, n in enumerate(shape) if n == 1 != x.shape[new + k])
+    if x.ndim and not new and not inner:
+        return ng.reshape(x, shape)
+    x = OPS["astype"](x, dtype=np.dtype(np.int64)) if x.dtype.kind in "biu" else x
     return ng.reshape(ng.sum(x, (*range(new), *inner)), shape)
 
 
