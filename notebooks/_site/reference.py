@@ -47,7 +47,7 @@ MODULES = {
     "numgrad.distributed.checkpoint": "Files of several processes",
     "numgrad.parallel": "Executors and Dask",
     "numgrad.io": "Files",
-    "numgrad.testing": "Checks of gradients",
+    "numgrad.testing": "Checks of gradients and values",
     "numgrad.profiler": "Profiles",
     "numgrad.benchmark": "Benchmarks",
     "numgrad.viz": "Drawings of graphs",

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype, resolve
-from numgrad.core.arguments import UnknownParameter, translated
+from numgrad.core.arguments import UnknownParameter, complete, translated
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import interpreter, raw, state
 from numgrad.core.op import Op
-from numgrad.core.plan import Call, conform
+from numgrad.core.plan import Call, conform, remember
 from numgrad.core.row_gradients import RowSparseArray
 from numgrad.errors import NumgradError, NumgradIndexError, NumgradTypeError, NumgradValueError
 
@@ -25,6 +25,35 @@ class View(Op):
     """
 
     result = "A view of ``x`` where that is possible, else a copy; its dtype is that of ``x``."
+
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        super().__init__(function, **options)
+        self.views: dict[tuple, tuple[ViewCall, dict[str, Any]]] = {}
+        """The record of a call of one operand, and its parameters, by how it was written."""
+
+    def forget(self) -> None:
+        self.views.clear()
+        super().forget()
+
+    def known_view(self, x: np.ndarray, rest: tuple, params: dict[str, Any]) -> Any:
+        """The same for an operand of some dtype and shape; None where all has to be looked at."""
+        try:
+            key = x.dtype, x.shape, rest, tuple(params.items())
+            for value in (*rest, *params.values()):  # 1, 1.0 and True hash alike
+                key += (type(value), *(map(type, value) if type(value) is tuple else ()))
+            known = self.views.get(key)
+        except TypeError:  # a parameter that is no part of a key
+            return None
+        if known is None:
+            args, given = complete(self, (x, *rest), params)
+            if len(args) != 1:
+                return None
+            _, call = self.run(args, given)
+            assert isinstance(call, ViewCall)
+            if call.out_metas or (self.formulas and call.saves(1)):
+                return None
+            return remember(self.views, key, (call, given))
+        return known
 
     def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Call]:
         x, *rest = args

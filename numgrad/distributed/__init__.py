@@ -54,6 +54,7 @@ _namespace(
         "init_process_group is_available is_initialized new_group",
         "numgrad.distributed.launcher": "is_mpi_available",
         "numgrad.distributed.messages": "P2POp batch_isend_irecv irecv isend recv send",
+        "numgrad.distributed.spawning": "SpawnContext spawn",
         "numgrad.distributed.work": "Work=CollectiveWork",
     },
     _INSTEAD,

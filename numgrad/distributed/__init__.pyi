@@ -43,6 +43,8 @@ from numgrad.distributed.messages import isend as isend
 from numgrad.distributed.messages import P2POp as P2POp
 from numgrad.distributed.messages import recv as recv
 from numgrad.distributed.messages import send as send
+from numgrad.distributed.spawning import spawn as spawn
+from numgrad.distributed.spawning import SpawnContext as SpawnContext
 from numgrad.distributed.work import CollectiveWork as _CollectiveWork
 Work = _CollectiveWork
 

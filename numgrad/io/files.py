@@ -200,9 +200,9 @@ def load(
 def _load(file: Any, name: str) -> Any:
     try:
         file, _ = safetensors.measured(file)
-        start = file.read(len(torch_files.SIGNATURE))
+        start = file.read(len(torch_files.SIGNATURES[1]))
         file.seek(-len(start), os.SEEK_CUR)
-        if start == torch_files.SIGNATURE:
+        if start.startswith(torch_files.SIGNATURES):
             return torch_files.load(file.read())
         return unpack(safetensors.load(file, is_signed))
     except (safetensors.Damage, pickle.UnpicklingError, zipfile.BadZipFile) as damage:

@@ -4,8 +4,10 @@ Note [Format of torch.save]
 ---------------------------
 The format is PyTorch's since 1.6: a zip archive, uncompressed, with a pickle ``data.pkl`` in which
 Tensors are calls of ``torch._utils._rebuild_tensor_v2`` on storages, and the bytes of each storage
-in a file of its own, ``data/0``, ``data/1``, ... Tensors over one memory share a storage. A pickle
-can run any code, so names in it mean what a table says, and others raise.
+in a file of its own, ``data/0``, ``data/1``, ... Tensors over one memory share a storage.
+Before 1.6 a file was five pickles (two numbers, the system, the object, keys of storages) and then
+the bytes of each storage after their number. A pickle can run any code, so names in it mean what a
+table says, and others raise.
 """
 
 from __future__ import annotations
@@ -24,8 +26,10 @@ from numgrad.io.safetensors import WIDENED, Damage
 from numgrad.nn.module.members import Parameter
 from numgrad.tensors.tensor import Tensor
 
-SIGNATURE = b"PK\x03\x04"
-"""The first bytes of a zip archive."""
+_LEGACY = (0x1950A86A20F9469CFC6C, 1001)
+"""The numbers that files before 1.6 begin with."""
+SIGNATURES = b"PK\x03\x04", pickle.dumps(_LEGACY[0], 2)
+"""The first bytes of a zip archive, and of a file before 1.6."""
 STORAGES = {
     "FloatStorage": np.float32, "DoubleStorage": np.float64, "LongStorage": np.int64,
     "IntStorage": np.int32, "ShortStorage": np.int16, "CharStorage": np.int8,
@@ -61,7 +65,7 @@ def _parameter(data: Tensor, requires_grad: bool, hooks: Any = None) -> Paramete
 
 _DTYPES = "bool uint8 int8 int16 int32 int64 float32 float64 complex64 complex128"
 NAMES: dict[tuple[str, str], Any] = {
-    ("torch._utils", "_rebuild_tensor_v2"): tensor,
+    **dict.fromkeys([("torch._utils", f"_rebuild_tensor{v}") for v in ("", "_v2")], tensor),
     ("torch._utils", "_rebuild_parameter"): _parameter,
     ("torch", "Size"): tuple,
     ("torch", "device"): str,
@@ -80,25 +84,80 @@ def refuse(module: str, name: str) -> Any:
     raise pickle.UnpicklingError(f"the file names {module}.{name}, which may run code")
 
 
+Kind = Any
+"""The dtype of a storage's elements, or ``"bfloat16"``."""
+
+
 class _Unpickler(pickle.Unpickler):
     def __init__(
-        self, file: Any, archive: zipfile.ZipFile, folder: str, find: Callable[[str, str], Any]
+        self,
+        file: Any,
+        find: Callable[[str, str], Any],
+        storage: Callable[[str, Kind, int], np.ndarray],
     ) -> None:
         super().__init__(file)
-        self.archive, self.folder, self.find_class = archive, folder, find
-        self.storages: dict[str, np.ndarray] = {}
+        self.find_class, self.storage = find, storage
+        self.storages: dict[str, tuple[np.ndarray, Kind]] = {}
 
     def persistent_load(self, pid: Any) -> np.ndarray:
         """The memory of a storage."""
-        _, kind, key, _, count = pid
-        array = self.storages.get(key)
-        if array is None:
-            data = bytearray(self.archive.read(f"{self.folder}/data/{key}"))
-            own, widened = WIDENED["BF16"] if kind == "bfloat16" else (kind, np.asarray)
-            array = widened(np.frombuffer(data, own, count))
-            array = array.astype(np.float32) if kind == np.float16 else array
-            self.storages[key] = array
+        _, kind, key, _, count, *view = pid
+        if key not in self.storages:
+            self.storages[key] = self.storage(key, kind, count), kind
+        array = self.storages[key][0]
+        if view and view[0] is not None:  # a part, with its offset and length
+            array = array[view[0][1] :][: view[0][2]]
         return array
+
+
+def _elements(data: bytes | bytearray, kind: Kind, count: int) -> np.ndarray:
+    """What is in the bytes of a storage; as float32 where kernels have no such dtype."""
+    own, widened = WIDENED["BF16"] if kind == "bfloat16" else (kind, np.asarray)
+    array = widened(np.frombuffer(data, own, count))
+    return array.astype(np.float32) if kind == np.float16 else array
+
+
+def _read_legacy(data: bytes, find: Callable[[str, str], Any]) -> Any:
+    """Read a file of before 1.6."""
+    file = io.BytesIO(data)
+
+    def load(unpickler: pickle.Unpickler | None = None) -> Any:
+        return (unpickler or _Unpickler(file, refuse, lambda *_: np.empty(0))).load()
+
+    if (load(), load()) != _LEGACY:
+        raise Damage("it is of no known version of torch.save")
+    _check_order("little" if load()["little_endian"] else "big")
+    start = file.tell()
+    first = _Unpickler(file, find, lambda key, kind, n: _elements(bytes(16 * n), kind, n))
+    load(first)  # storages follow it, and tensors may be computed of them
+    second = _Unpickler(io.BytesIO(data[start:]), find, lambda *_: np.empty(0))
+    for key in load():
+        array, kind = first.storages[key]
+        if int.from_bytes(file.read(8), sys.byteorder) != array.size:
+            raise Damage("the lengths of its storages are others than in its pickle")
+        size = 2 if kind == "bfloat16" else np.dtype(kind).itemsize
+        content = bytearray(file.read(array.size * size))
+        second.storages[key] = _elements(content, kind, array.size), kind
+    return load(second)
+
+
+def _check_order(order: str) -> None:
+    if order != sys.byteorder:
+        raise Damage(f"the file's numbers are in {order} endian order")
+
+
+def _read_archive(archive: zipfile.ZipFile, find: Callable[[str, str], Any]) -> Any:
+    entry = next((n for n in archive.namelist() if n.endswith("data.pkl")), None)
+    if entry is None:
+        raise Damage("the archive has no data.pkl; it is not of torch.save")
+    folder = entry.rpartition("/")[0]
+    if f"{folder}/byteorder" in archive.namelist():
+        _check_order(archive.read(f"{folder}/byteorder").decode())
+
+    def storage(key: str, kind: Kind, count: int) -> np.ndarray:
+        return _elements(bytearray(archive.read(f"{folder}/data/{key}")), kind, count)
+
+    return _Unpickler(io.BytesIO(archive.read(entry)), find, storage).load()
 
 
 def read(data: bytes, find: Callable[[str, str], Any]) -> Any:
@@ -112,24 +171,17 @@ def read(data: bytes, find: Callable[[str, str], Any]) -> Any:
         Where ``find`` does.
     """
     try:
-        archive = zipfile.ZipFile(io.BytesIO(data))
+        if data.startswith(SIGNATURES[1]):
+            return _read_legacy(data, find)
+        return _read_archive(zipfile.ZipFile(io.BytesIO(data)), find)
     except zipfile.BadZipFile:
         raise Damage(
-            "it is cut off, or no zip archive as torch.save has written since PyTorch 1.6, but of "
-            "another format; load it with PyTorch and save it again"
+            "it is cut off, or of another format: no zip archive as torch.save writes, nor what it "
+            "wrote before PyTorch 1.6"
         ) from None
-    entry = next((n for n in archive.namelist() if n.endswith("data.pkl")), None)
-    if entry is None:
-        raise Damage("the archive has no data.pkl; it is not of torch.save")
-    folder = entry.rpartition("/")[0]
-    if f"{folder}/byteorder" in archive.namelist():
-        order = archive.read(f"{folder}/byteorder").decode()
-        if order != sys.byteorder:
-            raise Damage(f"the file's numbers are in {order} endian order")
-    unpickler = _Unpickler(io.BytesIO(archive.read(entry)), archive, folder, find)
-    try:
-        return unpickler.load()
     except (KeyError, ValueError, TypeError, IndexError, EOFError) as error:
+        if isinstance(error, Damage):
+            raise
         raise Damage(f"the file is damaged: {error}") from error
 
 

@@ -19,8 +19,8 @@ _namespace(
     globals(),
     {
         "numgrad.stats.counts": "bernoulli binom categorical geom multinomial nbinom poisson",
-        "numgrad.stats.half_line": "beta chi2 expon f gamma=gamma_ halfnorm invgamma lognorm "
-        "pareto rayleigh weibull_min",
+        "numgrad.stats.half_line": "beta chi2 expon f gamma=gamma_ genpareto halfcauchy halfnorm "
+        "invgamma lognorm pareto rayleigh weibull_min",
         "numgrad.stats.kernel_density": "gaussian_kde",
         "numgrad.stats.line": "cauchy gumbel_r laplace logistic norm skewnorm t truncnorm uniform "
         "vonmises",

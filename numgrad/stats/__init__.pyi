@@ -257,6 +257,18 @@ class _gamma(_Continuous):
 
 gamma: _gamma
 
+class _genpareto(_Continuous):
+    """Generalized Pareto distribution of excesses; of negative ``c`` it ends at ``-1 / c``."""
+    def _parameters(self, c: _Array, loc: _Array = 0.0, scale: _Array = 1.0) -> None: ...
+
+genpareto: _genpareto
+
+class _halfcauchy(_Continuous):
+    """Distribution of the absolute value of a Cauchy number."""
+    def _parameters(self, loc: _Array = 0.0, scale: _Array = 1.0) -> None: ...
+
+halfcauchy: _halfcauchy
+
 class _halfnorm(_Continuous):
     """Distribution of the absolute value of a normal number."""
     def _parameters(self, loc: _Array = 0.0, scale: _Array = 1.0) -> None: ...

@@ -19,9 +19,9 @@ from numgrad.operations.special_functions.gamma import (
     gammainccinv,
     gammaincinv,
 )
-from numgrad.operations.special_functions.scipy_elementary import xlog1py, xlogy
+from numgrad.operations.special_functions.scipy_elementary import boxcox, boxcox1p, xlog1py, xlogy
 from numgrad.stats.distribution import Continuous, above, formulas
-from numgrad.stats.line import EULER, LOG_ROOT_TWO_PI
+from numgrad.stats.line import EULER, LOG_ROOT_TWO_PI, log1p_square
 from numgrad.stats.numerics import log_beta_below, log_gamma_above, log_gamma_below, shares
 
 
@@ -171,6 +171,66 @@ class Rayleigh(Positive):
     """Rayleigh distribution."""
 
 
+@formulas(
+    logpdf=lambda y: math.log(2 / math.pi) - log1p_square(y),
+    cdf=lambda y: np.arctan2(y, 1.0) * (2 / math.pi),
+    sf=lambda y: np.arctan2(1.0, y) * (2 / math.pi),
+    ppf=lambda q: np.tan(0.5 * math.pi * q),
+    isf=lambda q: 1 / np.tan(0.5 * math.pi * q),
+    mean=lambda: math.inf,
+    var=lambda: math.inf,
+    entropy=lambda: math.log(2 * math.pi),
+)
+class HalfCauchy(Positive):
+    """Distribution of the absolute value of a Cauchy number."""
+
+
+@formulas(
+    valid=lambda c: [c == c],
+    cdf=lambda y, c: -np.expm1(-_log_power(y, c)),
+    sf=lambda y, c: np.exp(-_log_power(y, c)),
+    logsf=lambda y, c: -_log_power(y, c),
+    ppf=lambda q, c: boxcox1p(q / (1 - q), c),
+    isf=lambda q, c: boxcox(1 / q, c),
+    entropy=lambda c: 1 + c,
+)
+class GeneralizedPareto(Continuous):
+    """Generalized Pareto distribution of excesses; of negative ``c`` it ends at ``-1 / c``."""
+
+    shapes = ("c",)
+
+    def _support(self, *shapes: Any, **_: Any) -> tuple[Any, Any]:
+        (c,) = shapes
+        return 0.0, np.where(c < 0, -1 / np.where(c < 0, c, -1.0), math.inf)
+
+    def _logpdf(self, y, c):
+        log = _log_power(y, c)
+        uniform = (c == -1) & np.isinf(log)  # whose density is 1 at the end, too
+        return -(1 + c) * np.where(uniform, 0.0, log)
+
+    def _mean(self, c):
+        finite = c < 1
+        return np.where(finite, 1 / (1 - np.where(finite, c, 0.0)), math.inf)
+
+    def _var(self, c):
+        finite = c < 0.5
+        c = np.where(finite, c, 0.0)
+        return np.where(finite, 1 / ((1 - c) * (1 - c) * (1 - 2 * c)), math.inf)
+
+
+def _log_power(y: Any, c: Any) -> Any:
+    """``log1p(c * y) / c``, by its series where ``c * y`` is small."""
+    endless = np.isinf(y)
+    y = np.where(endless, 0.0, y)
+    u = c * y
+    near = np.abs(u) < 1e-3
+    w = np.where(near, u, 0.0)
+    series = 1 - w * (1 / 2 - w * (1 / 3 - w * (1 / 4 - w * (1 / 5 - w * (1 / 6 - w / 7)))))
+    far = np.log1p(np.where(near, 1.0, u)) / np.where(near, 1.0, c)
+    return np.where(endless, math.inf, np.where(near, y * series, far))
+
+
+halfcauchy, genpareto = HalfCauchy("halfcauchy"), GeneralizedPareto("genpareto")
 expon, lognorm, weibull_min = Exponential("expon"), LogNormal("lognorm"), Weibull("weibull_min")
 pareto, halfnorm, rayleigh = Pareto("pareto"), HalfNormal("halfnorm"), Rayleigh("rayleigh")
 

@@ -22,7 +22,7 @@ LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 EULER = 0.5772156649015328606
 
 
-def _log1p_square(u: Any) -> Any:
+def log1p_square(u: Any) -> Any:
     """``log(1 + u * u)``, where the square overflows too."""
     large = np.abs(u) > 1e9
     near = np.where(large, 1.0, u)
@@ -73,7 +73,7 @@ class StudentT(Symmetric):
         endless = np.isinf(df)
         normal = -0.5 * (y * y) - LOG_ROOT_TWO_PI
         df = np.where(endless, 1.0, df)
-        tail = 0.5 * (df + 1) * _log1p_square(y / np.sqrt(df))
+        tail = 0.5 * (df + 1) * log1p_square(y / np.sqrt(df))
         return np.where(endless, normal, -betaln(0.5, 0.5 * df) - 0.5 * np.log(df) - tail)
 
     def _far_below(self, tiny, y, df):
@@ -139,7 +139,7 @@ class Laplace(Symmetric):
 
 
 @formulas(
-    logpdf=lambda y: -math.log(math.pi) - _log1p_square(y),
+    logpdf=lambda y: -math.log(math.pi) - log1p_square(y),
     cdf=lambda y: np.arctan2(1.0, -y) / math.pi,
     mean=lambda: math.nan,
     var=lambda: math.nan,

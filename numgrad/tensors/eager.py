@@ -11,15 +11,18 @@ import numpy as np
 
 from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.batching.selected import example_index
+from numgrad.autograd.engine.task import edge_of
 from numgrad.autograd.function.function_call import run as run_function
-from numgrad.autograd.variable import Tensor, refresh
+from numgrad.autograd.node import Node
+from numgrad.autograd.variable import TENSORS, Tensor, refresh
 from numgrad.codegen.cpython import hot_paths
 from numgrad.codegen.dtypes import convert
 from numgrad.codegen.memory import LARGE, copied
 from numgrad.core.foreign import is_sparse_kind, refuse_mask
+from numgrad.core.interpreter import state
 from numgrad.core.op import Op
 from numgrad.core.plan import Call
-from numgrad.core.primitive import checked
+from numgrad.core.primitive import View, checked
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.index import index_array
 from numgrad.operations.region import Region
@@ -27,7 +30,7 @@ from numgrad.operations.shape import holds_tensors, stacked
 from numgrad.operations.write import positions_of
 from numgrad.tensors.entries import eager_entry
 from numgrad.tensors.labels import check_argument
-from numgrad.tensors.recording import RecordingInterpreter
+from numgrad.tensors.recording import RecordingInterpreter, link
 
 _NUMBERS = (float, int, complex)
 TOO_LARGE = 2**1024
@@ -36,6 +39,33 @@ TOO_LARGE = 2**1024
 
 class EagerInterpreter(RecordingInterpreter):
     """The meaning of operations and arrays where nothing is compiled."""
+
+    def bind(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
+        if isinstance(op, View) and args and type(args[0]) in TENSORS and not state.inference:
+            view = self._view(op, args[0], args[1:], params)
+            if view is not None:
+                return view
+        return super().bind(op, args, params)
+
+    def _view(self, op: View, x: Tensor, rest: tuple, params: dict[str, Any]) -> Tensor | None:
+        """The result of a view that was asked for before, or the like of it."""
+        array = x._array
+        known = None if state.anomaly else op.known_view(array, rest, params)
+        if known is None:
+            return None
+        if x._memory is not None:
+            refresh(x)
+        call, given = known
+        out = op.function(array, **given)
+        if isinstance(out, np.generic):  # NumPy gives scalars for some 0-d results
+            out = np.asarray(out)
+        if x._requires_grad and state.grad_enabled and op.differentiable and call.differentiable(0):
+            view = Tensor(out, True, Node(call, 1, (edge_of(x),), ()))
+        else:
+            view = Tensor(out)
+        if op.shares(array, out):
+            link(view, x, view._slot)
+        return view
 
     def operand(self, op: Op, a: Any) -> tuple[Any, Any]:
         """An argument as it is kept, and as an array or number to compute with."""

@@ -45,10 +45,10 @@ SAME_NAME = {
     "scipy.special": """comb diric factorial h1vp h2vp ivp jvp kvp lambertw log_softmax logsumexp
         multigammaln perm polygamma sinc softmax spherical_in spherical_jn spherical_kn spherical_yn
         yvp zeta""",
-    "scipy.stats": """bernoulli beta binom cauchy chi2 dirichlet expon f gamma geom gumbel_r
-        halfnorm invgamma laplace logistic lognorm multinomial multivariate_normal multivariate_t
-        nbinom norm pareto poisson rayleigh skewnorm t truncnorm uniform vonmises weibull_min
-        wishart""",
+    "scipy.stats": """bernoulli beta binom cauchy chi2 dirichlet expon f gamma genpareto geom
+        gumbel_r halfcauchy halfnorm invgamma laplace logistic lognorm multinomial
+        multivariate_normal multivariate_t nbinom norm pareto poisson rayleigh skewnorm t
+        truncnorm uniform vonmises weibull_min wishart""",
 }  # fmt: skip
 """Module -> functions, or distributions with their methods, that are called alike."""
 

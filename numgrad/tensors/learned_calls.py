@@ -138,9 +138,12 @@ def _described(a: Any, value: Any) -> list[Any] | None:
         return [*head, *_lengths(array.shape), *_lengths(array.strides)]
     if not _is_constant(value):
         return None
-    by_value = type(a) in (int, bool, str, tuple) or (type(a) is float and a != 0)
-    by_value = by_value or (isinstance(a, tuple) and _is_plain(value))
-    return [words.EQUAL if by_value and _is_plain(value) else words.SAME, id(a), *nothing]
+    how = words.SAME
+    if type(a) in (int, bool, str) or (type(a) is float and a != 0):
+        how = words.EQUAL
+    elif isinstance(a, tuple) and _is_plain(value):
+        how = words.INTEGERS
+    return [how, id(a), *nothing]
 
 
 def _is_constant(value: Any) -> bool:

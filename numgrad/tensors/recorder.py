@@ -121,13 +121,13 @@ class MachineEntry:
         slow: Callable[..., Any] | None = None,
     ) -> None:
         self.op, self.entry, self._operands_of = op, entry, operands_of
-        self._inplace = inplace
+        self._inplace, self._slow = inplace, slow or entry
         self._plans: dict[tuple, Any] = op.quick if isinstance(op, AxisOp) else op.plans
         self._records: dict[tuple, Words] = {}
         # what lies there is held, whatever other threads and finalizers forget or learn meanwhile
         self._table: list[Words | None] = [None] * records.PLACES
         own = Words.of(
-            recorder.objects, slow or entry, self._call_and_learn, self._table, len(op.inputs),
+            recorder.objects, self._slow, self._call_and_learn, self._table, len(op.inputs),
             inplace,
         )  # fmt: skip  # which is held: calls may come when this module is gone, as Python ends
         self.call = recorder.code.function(op.name, own)
@@ -141,6 +141,8 @@ class MachineEntry:
         out = self.entry(*args)
         given = self._operands_of(args, out)
         if given is None:
+            if self._slow is not self.entry:
+                self._table[place] = left_record([getattr(a, "_tensor", a) for a in args])
             return out
         # looked at once: another thread may give a Tensor another array
         arrays = [a._array if isinstance(a, Tensor) else None for a in given]
@@ -247,6 +249,17 @@ def _install() -> None:
 
 RECORDER = CallRecorder("recorder", _install)
 hot_paths.on_switch(_switch)
+
+
+def left_record(given: Sequence[Any]) -> Words:
+    """The record of operands, Tensors and numbers, that machine code leaves to Python."""
+    words: list[Any] = [0] * len(records.CALL)
+    for a in given:
+        if isinstance(a, Tensor):
+            words += records.operand(records.ARRAY, 0, a.dtype, a._array.shape)
+        else:
+            words += records.operand(records.NUMBER, 0, type(a))
+    return Words.of(*words)
 
 
 def record_of(op: Op, plan: Any, operands: Sequence[tuple], direct: bool) -> Words:

@@ -51,11 +51,11 @@ class RecordingInterpreter(BaseInterpreter):
             tensors = _record_many(call, mask, operands, out)
             if isinstance(op, View):
                 for number, output in enumerate(tensors):
-                    _link(output, operands[0], number + 1)
+                    link(output, operands[0], number + 1)
             return tensors
         tensor = _record(call, mask, operands, out) if mask else new_tensor(out)
         if isinstance(op, View) and op.shares(arrays[0], out):
-            _link(tensor, operands[0], tensor._slot)
+            link(tensor, operands[0], tensor._slot)
         return tensor
 
     def selected(self, x: Tensor, mask: Tensor) -> Selected:
@@ -103,7 +103,7 @@ def _call_of(out: Any) -> Call | None:
     return None
 
 
-def _link(view: Tensor, base: Any, slot: int) -> None:
+def link(view: Tensor, base: Any, slot: int) -> None:
     """Make a new tensor a view of another, or of an ndarray, whose owner may write to it."""
     if not isinstance(base, Tensor):
         if view._memory is None:

@@ -1,4 +1,4 @@
-"""Checks of gradients against finite differences.
+"""Checks of gradients against finite differences, and of nested values.
 
 >>> import numgrad as ng
 >>> x = ng.tensor([0.3, 0.8], requires_grad=True)
@@ -8,4 +8,10 @@
 
 from numgrad.core.namespaces import namespace as _namespace
 
-_namespace(globals(), {"numgrad.testing.numerical": "gradcheck gradgradcheck"})
+_namespace(
+    globals(),
+    {
+        "numgrad.testing.comparing": "assert_close",
+        "numgrad.testing.numerical": "gradcheck gradgradcheck",
+    },
+)

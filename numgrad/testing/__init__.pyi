@@ -2,5 +2,6 @@
 # ruff: noqa: E501
 # mypy: ignore-errors
 
+from numgrad.testing.comparing import assert_close as assert_close
 from numgrad.testing.numerical import gradcheck as gradcheck
 from numgrad.testing.numerical import gradgradcheck as gradgradcheck

@@ -38,6 +38,7 @@ from numgrad.core.namespaces import namespace as _namespace
 from numgrad.torch import calls as _calls, members as _members
 from numgrad.torch.dtypes import ALIASES as _ALIASES, DTYPES as _DTYPES
 from numgrad.torch.foreach import FUNCTIONS as _FOREACH
+from numgrad.torch.memory import STORAGES as _STORAGES
 from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.settings import install as _install_settings
 
@@ -61,11 +62,12 @@ _HOMES = {
     "memory_format promote_types set_default_dtype strided sparse_coo sparse_csr "
     "contiguous_format preserve_format channels_last channels_last_3d",
     "numgrad.torch.creation": "arange as_tensor asarray broadcast_shapes empty empty_like "
-    "empty_permuted empty_strided eye from_numpy full full_like linspace logspace ones ones_like "
-    "range=range_ scalar_tensor tensor tril_indices triu_indices vander zeros zeros_like",
+    "empty_permuted empty_strided eye from_numpy frombuffer full full_like linspace logspace ones "
+    "ones_like range=range_ scalar_tensor tensor tril_indices triu_indices vander zeros zeros_like",
     "numgrad.torch.random": "Generator bernoulli binomial default_generator get_rng_state "
     "initial_seed manual_seed multinomial normal poisson rand rand_like randint randint_like randn "
     "randn_like randperm seed set_rng_state",
+    "numgrad.torch.memory": "TypedStorage UntypedStorage",
     "numgrad.torch.printing": "set_printoptions",
     "numgrad.torch.signal": "bartlett_window blackman_window hamming_window hann_window "
     "kaiser_window",
@@ -100,6 +102,7 @@ for _d in _members.TENSOR_CLASSES:
 for _name in ("detach", "detach_", "fill_", "resize_as_", "resize_", "zero_"):
     globals()[_name] = vars(_members.Tensor)[_name]
 newaxis = None
+globals().update(_STORAGES)
 globals().update(_FOREACH)
 __version__ = f"2.13.0+numgrad{_ng.__version__}"
 __all__ = sorted({*globals()["__all__"], *_calls.FUNCTIONS.keys() & globals(), *_DTYPES, *_ALIASES})

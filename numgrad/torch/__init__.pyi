@@ -48,6 +48,7 @@ from numgrad.torch.creation import empty_permuted as empty_permuted
 from numgrad.torch.creation import empty_strided as empty_strided
 from numgrad.torch.creation import eye as eye
 from numgrad.torch.creation import from_numpy as from_numpy
+from numgrad.torch.creation import frombuffer as frombuffer
 from numgrad.torch.creation import full as full
 from numgrad.torch.creation import full_like as full_like
 from numgrad.torch.creation import linspace as linspace
@@ -83,6 +84,8 @@ from numgrad.torch.dtypes import strided as strided
 from numgrad.torch.func import vmap as vmap
 from numgrad.torch.members import is_tensor as is_tensor
 from numgrad.torch.members import result_type as result_type
+from numgrad.torch.memory import TypedStorage as TypedStorage
+from numgrad.torch.memory import UntypedStorage as UntypedStorage
 from numgrad.torch.printing import set_printoptions as set_printoptions
 from numgrad.torch.random import bernoulli as bernoulli
 from numgrad.torch.random import binomial as binomial

@@ -151,6 +151,8 @@ class TableRow:
         self.defaults = dict(zip(self.positional[::-1], defaults[::-1], strict=False))
         module = "numgrad.torch.return_types"
         self.named = namedtuple(name, fields.split(), module=module) if fields else None
+        if self.named is not None:
+            self.named.__repr__ = _shown_fields  # pyright: ignore
         self.refuses = REFUSED.get(name, "")
 
     def base(self, args: Iterable[Any], params: dict[str, Any]) -> Any:
@@ -298,6 +300,8 @@ def cast(value: Any, d: Any) -> Any:
     """A Tensor in a dtype of NumPy's; numbers, which take on any dtype, as they are."""
     if isinstance(value, Base):
         return value if value.dtype == d else OPS["astype"](value, dtype=d)
+    if isinstance(value, np.generic):
+        value = value.item()  # which takes on dtypes as Python's numbers do
     if d.kind in "iu" and isinstance(value, int | np.integer):
         return int(np.array(value).astype(d)) if not isinstance(value, bool) else int(value)
     if d.kind == "b" and isinstance(value, int | float):
@@ -311,6 +315,12 @@ def cast(value: Any, d: Any) -> Any:
 ROWS: dict[str, dict[str, TableRow]] = {}
 """Rows by module of PyTorch's (empty for its topmost) and name."""
 _ROW = re.compile(r"({[^}]*}|\w+)\((.*?)\)(?:\s+-> ([\w ]+?))?: (.*)", re.DOTALL)
+
+
+def _shown_fields(result: Any) -> str:
+    """A named tuple as PyTorch shows it."""
+    fields = ",\n".join(f"{k}={v!r}" for k, v in result._asdict().items())
+    return f"torch.return_types.{type(result).__name__}(\n{fields})"
 
 
 def table(space: str, scope: dict[str, Any], text: str) -> dict[str, TableRow]:
@@ -447,6 +457,8 @@ def in_python(row: TableRow) -> Callable[..., Any]:
                 # the plan of all elements, which machine code learns
                 return wrap(row.op(*given))
         result = row.base(args, params)
+        if out is None and args and type(args[0]) is Tensor and result is args[0]._tensor:
+            return args[0]
         return row.name_results(wrap(result) if out is None else write(row.name, out, result))
 
     call.__name__ = call.__qualname__ = row.name
@@ -532,7 +544,7 @@ def inplace_of(row: TableRow, operator: bool = False) -> Callable[..., Any]:
             MachineEntry,
             row.op,
             recorder=RECORDER,
-            operands_of=partial(_operands_of, row),
+            operands_of=lambda args, out: _plain(row, args),
             inplace=True,
         )
     method = late_method(write, RECORDER, make)
@@ -655,17 +667,15 @@ def publish(space: str, public: dict[str, Any], rows: dict[str, TableRow]) -> No
             public[f"{name}_"] = vars(Tensor)[f"{name}_"]
 
 
-def _power_by_products(general: Callable[..., Any]) -> Callable[..., Any]:
+def _power_by_products(
+    general: Callable[..., Any], products: dict[float, Any]
+) -> Callable[..., Any]:
     """The power, squares and cubes of floats by products, as PyTorch computes them."""
-    square, multiply = FUNCTIONS["square"], FUNCTIONS["mul"]
 
     def method(self: Tensor, exponent: Any, *args: Any, **params: Any) -> Any:
-        kind = type(exponent)
-        if (kind is int or kind is float) and self._tensor.dtype.kind in "fc":
-            if exponent == 2:
-                return square(self)
-            if exponent == 3:
-                return multiply(square(self), self)
+        number = type(exponent) is int or type(exponent) is float
+        if number and exponent in products and self._tensor.dtype.kind in "fc":
+            return products[exponent](self)
         return general(self, exponent, *args, **params)
 
     method.__name__ = method.__qualname__ = general.__name__
@@ -681,8 +691,11 @@ def publish_operators() -> None:
         setattr(Tensor, f"__r{dunder}__", reflected_of(function))
         if "inplace" in function.row.flags:
             setattr(Tensor, f"__i{dunder}__", inplace_of(function.row, True))
+    cube = OPS["cube"]
+    third = TableRow("pow", lambda input: cube(input), Section.read("same 1"), "", "", cube)
+    products = {2: FUNCTIONS["square"], 3: function_of(third)}
     for name in ("pow", "__pow__"):
-        setattr(Tensor, name, _power_by_products(vars(Tensor)[name]))
+        setattr(Tensor, name, _power_by_products(vars(Tensor)[name], products))
     Tensor.__rdiv__ = vars(Tensor)["__rtruediv__"]  # pyright: ignore
     for name in _COMPARISONS:
         setattr(Tensor, f"__{name}__", operator_of(FUNCTIONS[name]))

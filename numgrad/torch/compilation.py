@@ -32,14 +32,14 @@ from numgrad.compiler.trace.side_effects import SideEffects, is_own
 from numgrad.core.bytecode import all_codes
 from numgrad.core.interpreter import state
 from numgrad.core.referents import CELL, referents
-from numgrad.core.tree import align, flatten, unflatten
-from numgrad.errors import NumgradRuntimeError, NumgradTraceError, NumgradValueError
+from numgrad.core.tree import align, flatten, leaves, unflatten
+from numgrad.errors import NumgradRuntimeError, NumgradTraceError
 from numgrad.libraries import is_users
 from numgrad.torch.nn.module import Module
 from numgrad.torch.wrapping import Tensor, unwrap, wrap
 
 _MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-_BACKENDS = ("inductor", "aot_eager", "eager")
+BACKENDS = ("inductor", "aot_eager", "eager")
 _ONCE = ".* while it was traced"
 
 
@@ -61,16 +61,15 @@ def compile(
     backend, mode
         PyTorch's names, which all mean numgrad's compiler; ``backend="eager"`` compiles nothing.
     options
-        None: they are those of PyTorch's compiler.
+        Settings of PyTorch's code generators, which do nothing here; not with a mode.
     disable
         Return the function as it is.
 
     Raises
     ------
-    NumgradValueError
-        If the backend or mode is another, or options are given.
     NumgradRuntimeError
-        In calls with ``fullgraph=True``, if the function cannot be traced.
+        If the backend or mode is another, or in calls with ``fullgraph=True`` if the function
+        cannot be traced.
 
     Examples
     --------
@@ -81,9 +80,9 @@ def compile(
     >>> energy(torch.ones(3))
     tensor(3.)
     """
-    if backend not in _BACKENDS or mode not in _MODES or options:
-        raise NumgradValueError(
-            f"compile: takes a backend of {_BACKENDS}, a mode of {_MODES} and no options, got "
+    if backend not in BACKENDS or mode not in _MODES or (mode is not None and options):
+        raise NumgradRuntimeError(
+            f"compile: takes a backend of {BACKENDS}, and a mode of {_MODES} or options, got "
             f"{backend!r}, {mode!r}, {options!r}; ng.jit has options of its own"
         )
     if model is None:
@@ -187,16 +186,16 @@ class _Programs:
         return nesting, *[_kind_of(x, bool(self.numbers)) for x in values]
 
     def _program(self, nesting: Any, values: list[Any], numbers: bool, dynamic: bool) -> Any:
-        """A compiled function of the inputs, the places of these, and the other values."""
+        """A compiled function of inputs, the places of these, other values, and where it writes."""
         places = [k for k, x in enumerate(values) if isinstance(_kind_of(x, numbers), type)]
         fixed = [None if k in places else x for k, x in enumerate(values)]
         function, name = self.function, self.name
 
         def traced(*inputs: Any) -> Any:
-            leaves = fixed.copy()
+            given = fixed.copy()
             for place, x in zip(places, inputs, strict=True):
-                leaves[place] = wrap(x)
-            args, kwargs = unflatten(nesting, iter(leaves))
+                given[place] = wrap(x)
+            args, kwargs = unflatten(nesting, iter(given))
             if not state.ground.deferred:
                 return unwrap(function(*args, **kwargs)), {}
             around = _Surroundings(function, fixed)
@@ -209,23 +208,21 @@ class _Programs:
                 around.restore()
             after: list[Any] = []
             where = align(nesting, (args, kwargs), after, "its arguments")
-            if where is not None or any(x is not y for x, y in zip(after, leaves, strict=True)):
+            if where is not None or any(x is not y for x, y in zip(after, given, strict=True)):
                 raise NumgradTraceError(f"{name} changes containers among its arguments")
             return unwrap(result), unwrap(written)
 
         traced.__name__ = name
-        return ng.jit(traced, dynamic=dynamic), places, fixed
+        return ng.jit(traced, dynamic=dynamic), places, fixed, {}
 
     def _run(self, program: Any, values: list[Any]) -> Any:
-        compiled, places, fixed = program
+        compiled, places, fixed, known = program
         result, written = compiled(*[unwrap(values[k]) for k in places])
-        if written:
-            places = _places(self.function, fixed)
-            places = {
-                id(p): p for each in places for p in (each[0] if type(each) is tuple else each,)
-            }
-            for (place, key), value in written.items():
-                places[place][key] = wrap(value)
+        for (place, key), value in written.items():
+            if place not in known:
+                known |= {_identity(p): p for p in _places(self.function, fixed)}
+            holder = known[place]
+            (holder[0] if isinstance(holder, tuple) else holder)[key] = wrap(value)
         return wrap(result)
 
 
@@ -271,19 +268,25 @@ class _Surroundings:
         """
         results: dict[Any, Any] = {}
         for place, before in self.before:
-            now = {} if isinstance(place, CellType) else _held(place)
-            for key, value in now.items():
-                known = before.get(key)
-                if value is known or (type(known) in _VALUES and value == known):
+            now = _held(place)
+            for key in () if isinstance(place, CellType) else now | before:
+                value, known = now.get(key, place), before.get(key)
+                kind = type(known)
+                if value is known or (kind is type(value) and kind in _VALUES and value == known):
                     continue
-                if isinstance(value, Tensor) and len(now) >= len(before):
-                    results[id(place[0] if isinstance(place, tuple) else place), key] = value
-                else:
-                    raise (_Begun if known is None else NumgradTraceError)(
-                        f"{key!r} is set around it, which would be done when it is compiled and "
-                        "not in each call"
-                    )
+                fits = key in before or not isinstance(place, list)
+                if fits and any(isinstance(x, Tensor) for x in leaves(value)):
+                    results[_identity(place), key] = value
+                    continue
+                raise (_Begun if known is None else NumgradTraceError)(
+                    f"{key!r} is set around it, which would be done when it is compiled and not "
+                    "in each call"
+                )
         return results
+
+
+def _identity(place: Any) -> int:
+    return id(place[0] if isinstance(place, tuple) else place)
 
 
 def _held(place: Any) -> dict[Any, Any]:

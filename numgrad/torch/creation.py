@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import reduce, wraps
 from inspect import Parameter, signature
@@ -14,23 +15,17 @@ from numgrad.autograd.batching.selected import levels_of, spread
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.autograd.versions import INFERENCE
 from numgrad.core.interpreter import state
-from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradTypeError
+from numgrad.errors import (
+    NumgradError,
+    NumgradNotImplementedError,
+    NumgradRuntimeError,
+    NumgradTypeError,
+    NumgradValueError,
+)
 from numgrad.torch import dtypes
-from numgrad.torch.dtypes import as_numpy, get_default_dtype
+from numgrad.torch.dtypes import as_numpy, get_default_dtype, sizes
+from numgrad.torch.memory import arranged
 from numgrad.torch.wrapping import Tensor, known, unwrap, wrapped
-
-
-def sizes(args: tuple) -> tuple[int, ...]:
-    """A shape, written as several integers or as one sequence."""
-    if len(args) == 1 and isinstance(args[0], tuple | list):
-        args = tuple(args[0])
-    shape = tuple([int(n) for n in args])
-    if any(n < 0 for n in shape):
-        raise NumgradRuntimeError(
-            f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}"
-        )
-    return shape
-
 
 _SHARED = [
     Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation="Any")
@@ -77,15 +72,22 @@ def maker(make: Callable[..., Any]) -> Callable[..., Tensor]:
     def function(
         *args: Any, out: Any = None, dtype: Any = None, requires_grad: bool = False, **rest: Any
     ) -> Tensor:
-        if rest:
-            options(name, **{key: rest.pop(key) for key in _OPTIONS if key in rest})
+        given = {key: rest.pop(key) for key in _OPTIONS if key in rest} if rest else {}
+        options(name, **given)
         d = as_numpy(dtype) or (None if out is None else out._tensor.dtype)
-        values = make(*args, d=d, **rest)
+        try:
+            values = make(*args, d=d, **rest)
+        except NumgradError:
+            raise
+        except (ValueError, MemoryError, OverflowError) as error:
+            raise NumgradRuntimeError(f"{name}: {error}") from error
         if not isinstance(values, Tensor):
             values = finished(np.asarray(values))
         made: Any = values
         if d is not None and values._tensor.dtype != d:
             made = made.to(dtypes.OF[d])
+        if "memory_format" in given:
+            arranged(made._tensor, None, given["memory_format"])
         if requires_grad:
             made.requires_grad = True
         return made if out is None else _written(name, out, made)
@@ -105,6 +107,8 @@ def default(d: Any) -> Any:
 def _written(name: str, out: Any, made: Any) -> Any:
     from numgrad.torch.calls import write
 
+    if made._tensor.size == out._tensor.size:
+        made = made.reshape(out._tensor.shape)
     return write(name, out, made._tensor)
 
 
@@ -128,8 +132,11 @@ def by_example(made: Any, like: Tensor) -> Tensor:
 def like(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A function of a Tensor, whose shape and dtype its result has."""
 
-    def method(input: Any, *args: Any, dtype: Any = None, **rest: Any) -> Tensor:
+    def method(
+        input: Any, *args: Any, dtype: Any = None, memory_format: Any = None, **rest: Any
+    ) -> Tensor:
         made = function(input._tensor.shape, *args, dtype=dtype or input.dtype, **rest)
+        arranged(made._tensor, input._tensor, memory_format)
         return by_example(made, input)
 
     method.__name__ = method.__qualname__ = name
@@ -149,6 +156,8 @@ def array_of(data: Any, dtype: Any = None, copy: bool = True) -> np.ndarray:
     else:
         plain = _plain(data)
         array = np.array(plain)
+        if array.dtype.kind == "O" and d is not None and d.kind == "f":
+            array = np.array(plain, d)  # integers that no integer dtype holds
         if array.dtype.kind in "OSU":
             raise NumgradTypeError(f"tensor: cannot make a Tensor of {type(data).__name__}")
         if d is None:
@@ -223,13 +232,42 @@ def asarray(
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """Return data as a Tensor, which shares memory where that can be and ``copy`` lets it."""
-    x = as_tensor(obj, dtype, device)
+    if copy is False and isinstance(obj, np.generic):
+        raise NumgradRuntimeError("asarray: cannot alias NumPy scalars; leave copy=False out")
+    if isinstance(obj, bytes | bytearray | memoryview):
+        obj = frombuffer(obj, dtype=dtype or get_default_dtype())
+    x: Any = as_tensor(obj, dtype, device)
     if copy:
-        x = x.clone()  # pyright: ignore
-    if requires_grad:
+        x = x.clone()
+    if requires_grad != x.requires_grad:
         x = x.detach()
-        x.requires_grad = True
+        x.requires_grad = requires_grad
     return x
+
+
+def frombuffer(
+    buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
+) -> Tensor:
+    """Return a Tensor of one dimension over the memory of an object, such as a bytearray.
+
+    Examples
+    --------
+    >>> import numgrad.torch as torch
+    >>> torch.frombuffer(bytearray(b"abc"), dtype=torch.uint8)
+    tensor([97, 98, 99], dtype=torch.uint8)
+    """
+    try:
+        view = memoryview(buffer)
+        array = np.frombuffer(view, as_numpy(dtype) or np.uint8, count, offset)
+    except TypeError as error:
+        raise NumgradValueError("frombuffer: object does not implement Python's buffers") from error
+    except ValueError as error:
+        raise NumgradValueError(f"frombuffer: {error}") from error
+    if not array.size:
+        raise NumgradValueError(f"frombuffer: no elements in {view.nbytes} bytes from {offset} on")
+    if not array.flags.writeable:
+        warnings.warn("frombuffer: the buffer is not writable", UserWarning, stacklevel=2)
+    return finished(array, requires_grad)
 
 
 def from_numpy(ndarray: np.ndarray) -> Tensor:
@@ -237,6 +275,10 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     if not isinstance(ndarray, np.ndarray):
         raise NumgradTypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     array_of(ndarray[:0] if ndarray.ndim else ndarray)
+    if min(ndarray.strides, default=0) < 0:
+        raise NumgradValueError("from_numpy: a stride is negative; copy the array: array.copy()")
+    if not ndarray.flags.writeable:
+        warnings.warn("from_numpy: the array is not writable", UserWarning, stacklevel=2)
     return wrapped(ng.from_numpy(ndarray))
 
 
@@ -294,7 +336,9 @@ def _is_whole(value: Any) -> bool:
 
 def range_(start: Any = 0, end: Any = None, step: Any = 1, **rest: Any) -> Tensor:
     """Return numbers at equal distances, the end included, in the default dtype."""
-    rest.setdefault("dtype", get_default_dtype())
+    warnings.warn("torch.range includes its end: use torch.arange", UserWarning, stacklevel=2)
+    if rest.get("out") is None:
+        rest.setdefault("dtype", get_default_dtype())
     return arange(start, end + step / 2, step, **rest)
 
 
@@ -312,7 +356,10 @@ def linspace(start: Any, end: Any, steps: int, *, d: Any = None) -> Any:
 @maker
 def logspace(start: Any, end: Any, steps: int, base: Any = 10.0, *, d: Any = None) -> Any:
     """Return the powers of a base by so many numbers at equal distances."""
-    return (base ** np.linspace(_number(start), _number(end), steps)).astype(default(d))
+    powers = base ** np.linspace(_number(start), _number(end), steps)
+    if d is None and powers.dtype.kind == "c":
+        d = get_default_dtype().to_complex().numpy
+    return powers.astype(default(d))
 
 
 @maker
@@ -358,12 +405,20 @@ def triu_indices(row: int, col: int, offset: int = 0, *, d: Any = None) -> Any:
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     """Return the powers of a vector, columns."""
-    return wrapped(ng.vander(x._tensor, N, increasing).astype(x._tensor.dtype))
+    if N is not None and N < 0:
+        raise NumgradRuntimeError("vander: N must be non-negative.")
+    d = x._tensor.dtype if x._tensor.dtype.kind in "fc" else np.dtype(np.int64)
+    return wrapped(ng.vander(x._tensor.astype(d), N, increasing).astype(d))
 
 
 def broadcast_shapes(*shapes: Any) -> Any:
     """Return the shape of Tensors of some shapes together."""
-    given = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    try:
+        given = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    except TypeError as error:
+        raise NumgradRuntimeError(
+            f"broadcast_shapes: takes integers and tuples of them, {error}"
+        ) from error
     try:
         return dtypes.Size(np.broadcast_shapes(*given))
     except ValueError as error:

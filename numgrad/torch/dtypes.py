@@ -100,7 +100,7 @@ ALIASES: Final = {
 """Other names of them."""
 OF: Final = {each._numpy: each for each in DTYPES.values() if each._numpy is not None}
 """By NumPy's dtype."""
-_PYTHON = {float: None, int: int64, bool: bool_, complex: None}
+_PYTHON = {float: float64, int: int64, bool: bool_, complex: complex128}
 _default = float32
 
 
@@ -133,7 +133,7 @@ def as_numpy(d: Any) -> np.dtype[Any] | None:
     if d is None:
         return None
     if d in _PYTHON:
-        return (_PYTHON[d] or (_default if d is float else _default.to_complex())).numpy
+        return _PYTHON[d].numpy
     if isinstance(d, np.dtype | type):
         return np.dtype(d)
     raise NumgradTypeError(f"a dtype is one of torch's, such as torch.float32, got {d!r}")
@@ -271,6 +271,18 @@ class Size(tuple[int, ...]):
 
     def __repr__(self) -> str:
         return f"torch.Size({list(self)})"
+
+
+def sizes(args: tuple) -> tuple[int, ...]:
+    """A shape, written as several integers or as one sequence."""
+    if len(args) == 1 and isinstance(args[0], tuple | list):
+        args = tuple(args[0])
+    shape = tuple([int(n) for n in args])
+    if any(n < 0 for n in shape):
+        raise NumgradRuntimeError(
+            f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}"
+        )
+    return shape
 
 
 class device:

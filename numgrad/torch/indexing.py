@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.core.op import OPS
-from numgrad.errors import NumgradIndexError, NumgradValueError
+from numgrad.errors import NumgradIndexError, NumgradRuntimeError, NumgradValueError
 from numgrad.torch.wrapping import Tensor, wrapped
 
 
@@ -27,7 +28,14 @@ def _entry(entry: Any) -> Any:
             raise NumgradIndexError(
                 "tensors used as indices must be long, int, byte or bool tensors"
             )
-        return OPS["astype"](entry, dtype=np.dtype(bool)) if entry.dtype == np.uint8 else entry
+        if entry.dtype != np.uint8:
+            return entry
+        warnings.warn(
+            "indexing with dtype torch.uint8 is deprecated; use torch.bool",
+            UserWarning,
+            stacklevel=5,
+        )
+        return OPS["astype"](entry, dtype=np.dtype(bool))
     if isinstance(entry, list | tuple | range):
         parts = [_entry(part) for part in entry]
         parts = [np.asarray(p._array) if isinstance(p, Base) else p for p in parts]
@@ -99,4 +107,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     else:
         value = np.asarray(value).astype(target.dtype)
     target, entries = selected(target, as_index(target, index))
-    target[entries] = value
+    try:
+        target[entries] = value
+    except NumgradValueError as error:  # shapes
+        raise NumgradRuntimeError(str(error)) from error

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 import numgrad as ng
-from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.variable import Parameter as BaseParameter, Tensor as Base
-from numgrad.autograd.versions import mark_written
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import (
@@ -20,10 +18,12 @@ from numgrad.errors import (
     NumgradNotImplementedError,
     NumgradRuntimeError,
     NumgradTypeError,
+    NumgradValueError,
 )
 from numgrad.torch import creation, dtypes, indexing, random
 from numgrad.torch.calls import FUNCTIONS, axis_of, table
 from numgrad.torch.dtypes import OF, Size, as_numpy
+from numgrad.torch.memory import MemoryMembers, at_least
 from numgrad.torch.wrapping import (
     Parameter,
     Tensor,
@@ -72,45 +72,6 @@ class TensorMembers:
         """Number of axes."""
         return self._tensor.ndim
 
-    def stride(self, dim: int | None = None) -> Any:
-        """Distances in memory along axes, in elements."""
-        x = self._tensor
-        regular = x.size < 2 or isinstance(x, Batched)
-        steps = _standard(x) if regular else tuple(s // x.itemsize for s in x.strides)
-        for k in reversed(range(x.ndim)):
-            if x.shape[k] == 1 and steps[k] == 0:  # a new axis, of which NumPy says nothing
-                step = steps[k + 1] * x.shape[k + 1] if k + 1 < x.ndim else 1
-                steps = (*steps[:k], step, *steps[k + 1 :])
-        return steps if dim is None else steps[axis_of("stride", x, dim)]
-
-    def storage_offset(self) -> int:
-        """Where it begins in its memory, in elements."""
-        from numgrad.torch.table_shapes import address
-
-        x = self._tensor
-        owner = x if x._base is None else x._base
-        return (address(x) - address(owner)) // x.itemsize
-
-    def data_ptr(self) -> int:
-        """The address of its first element."""
-        return self._tensor._array.__array_interface__["data"][0] if self._tensor.size else 0
-
-    def is_contiguous(self, memory_format: Any = dtypes.contiguous_format) -> bool:
-        """Whether elements lie one behind the other in order."""
-        from numgrad.torch.table_shapes import contiguous
-
-        x = self._tensor
-        last = memory_format in (dtypes.channels_last, dtypes.channels_last_3d)
-        return contiguous(ng.moveaxis(x, 1, -1) if last else x)
-
-    def contiguous(self, memory_format: Any = dtypes.contiguous_format) -> Any:
-        """The Tensor itself if it is contiguous, else a copy that is."""
-        if self.is_contiguous(memory_format):
-            return self
-        if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
-            return wrapped(ng.moveaxis(ng.copy(ng.moveaxis(self._tensor, 1, -1)), -1, 1))
-        return wrapped(ng.copy(self._tensor))
-
     # ------------------------------------------------------------------------------- history
 
     @property
@@ -151,11 +112,6 @@ class TensorMembers:
         from numgrad.torch.autograd.graph import node_of
 
         return node_of(self._tensor.grad_fn)
-
-    _base = property(
-        lambda self: None if self._tensor._base is None else same(self._tensor._base),
-        doc="Whose memory a view shows.",
-    )
 
     def _is_view(self) -> bool:
         return self._tensor._is_view() and not self._tensor.is_inference()
@@ -237,13 +193,13 @@ class TensorMembers:
         return bool(array.item())
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(_number(self))
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(_number(self))
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(_number(self))
 
     def __index__(self) -> int:
         if self._tensor.dtype.kind not in "iub":
@@ -304,14 +260,14 @@ class TensorMembers:
 
     def to(self, *args: Any, **options: Any) -> Any:
         """The Tensor in a dtype, on a device, or as another one is."""
-        d, copied = options.get("dtype"), options.get("copy", False)
+        d, twin = options.get("dtype"), options.get("copy", False)
         other = options.get("other")
         where = options.get("device")
         for place, each in enumerate(args):
             if isinstance(each, Tensor):
                 other = each
             elif isinstance(each, bool):
-                copied = copied or (each and place == len(args) - 1 and place > 1)
+                twin = twin or (each and place == len(args) - 1 and place > 1)
             elif isinstance(each, dtypes.dtype):
                 d = each
             elif each is not None:
@@ -319,10 +275,12 @@ class TensorMembers:
         if where is not None:
             dtypes.device(where)
         target = other._tensor.dtype if other is not None else as_numpy(d)
-        x = self._tensor
+        x, form = self._tensor, options.get("memory_format")
         if target is None or target == x.dtype:
-            return self.clone() if copied else self  # pyright: ignore
-        return wrapped(_cast(x, target))
+            out = self.clone() if twin else self  # pyright: ignore
+        else:
+            out = wrapped(_cast(x, target))
+        return out if form in (None, dtypes.preserve_format) else out.contiguous(form)
 
     def type_as(self, other: Any) -> Any:
         """The Tensor in the dtype of another."""
@@ -374,7 +332,10 @@ class TensorMembers:
                 if isinstance(value, Base)
                 else value.astype(target.dtype)
             )
-        target.copy_(value)
+        try:
+            target.copy_(value)
+        except NumgradValueError as error:
+            raise NumgradRuntimeError(str(error)) from error
         return self
 
     def fill_(self, value: Any) -> Any:
@@ -399,27 +360,6 @@ class TensorMembers:
         self._tensor.fill_diagonal_(fill_value, wrap)
         return self
 
-    def set_(self, source: Any = None, *rest: Any) -> Any:
-        """Let it show the memory of another."""
-        self._tensor.data = (
-            creation.empty(0, dtype=self.dtype)._tensor if source is None else source._tensor
-        )  # pyright: ignore
-        return self
-
-    def resize_(self, *size: Any, memory_format: Any = None) -> Any:
-        """Give it another shape, of the elements there are and of zeros."""
-        if self._tensor.requires_grad and not state.inference:
-            raise NumgradRuntimeError("cannot resize variables that require grad")
-        shape = creation.sizes(size)
-        if shape != tuple(self._tensor.shape):
-            self._tensor.data = Base(np.resize(self._tensor._array, shape))
-            mark_written(self._tensor)
-        return self
-
-    def resize_as_(self, the_template: Any, *, memory_format: Any = None) -> Any:
-        """Give it the shape of another."""
-        return self.resize_(the_template.shape)
-
     def apply_(self, callable: Callable[..., Any]) -> Any:
         """Replace each element by what a function gives for it."""
         array = self._tensor._array
@@ -431,8 +371,7 @@ class TensorMembers:
         """Replace each element by what a function gives for it and that of another."""
         a, b = np.broadcast_arrays(self._tensor._array, tensor._tensor._array)
         flat = [callable(u, v) for u, v in zip(a.ravel().tolist(), b.ravel().tolist(), strict=True)]
-        self._tensor.copy_(np.array(flat, a.dtype).reshape(a.shape))
-        return self
+        return self.copy_(np.array(flat, a.dtype).reshape(a.shape))
 
     __getitem__ = indexing.getitem
     __setitem__ = indexing.setitem
@@ -440,7 +379,10 @@ class TensorMembers:
     # -------------------------------------------------------------------------- further forms
 
     T = property(lambda self: wrapped(ng.permute(self._tensor, None)), doc="Axes reversed.")
-    mT = property(lambda self: self.transpose(-2, -1), doc="The last two axes swapped.")
+    mT = property(
+        lambda self: wrapped(ng.swapaxes(at_least("mT", self._tensor, 2), -2, -1)),
+        doc="The last two axes swapped.",
+    )
     H = property(lambda self: self.adjoint() if self.ndim else self, doc="The adjoint matrix.")
     mH = property(lambda self: self.adjoint(), doc="Adjoint matrices.")
 
@@ -481,13 +423,10 @@ class TensorMembers:
         )
 
 
-def _standard(x: Any) -> tuple[int, ...]:
-    """Strides of contiguous elements."""
-    steps, step = [], 1
-    for n in reversed(x.shape):
-        steps.append(step)
-        step *= max(n, 1)
-    return tuple(reversed(steps))
+def _number(x: Any) -> Any:
+    if x._tensor.size != 1:
+        raise NumgradValueError("only one element tensors can be converted to Python scalars")
+    return x.item()
 
 
 def _cast(x: Any, d: np.dtype[Any]) -> Any:
@@ -601,7 +540,7 @@ def install() -> None:
     for name in _METHODS.split():
         setattr(Tensor, name, _delegated(name))
     own = {"__dict__", "__weakref__", "__module__", "__doc__", "__annotations__", "__qualname__"}
-    for name, member in vars(TensorMembers).items():
+    for name, member in [*vars(MemoryMembers).items(), *vars(TensorMembers).items()]:
         if name not in own:
             setattr(Tensor, name, member)
     for name, d in _CASTS.items():

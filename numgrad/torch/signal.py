@@ -28,6 +28,8 @@ def _window(name: str) -> Callable[..., Any]:
 
         if M < 0:
             raise NumgradValueError(f"{name} requires non-negative window length, got M={M}")
+        if d is not None and d.kind != "f":
+            raise NumgradRuntimeError(f"{name} expects a floating point dtype, got {d}")
         array = getattr(windows, name)(M, sym=sym, **{**_DEFAULTS[name], **given})
         return array.astype(creation.default(d))
 

@@ -20,6 +20,7 @@ from numgrad.errors import NumgradRuntimeError
 from numgrad.operations.region import Region
 from numgrad.torch.array_functions import computed
 from numgrad.torch.calls import axis_of, cast, check_equal, table
+from numgrad.torch.memory import at_least, contiguous, copied as copied
 from numgrad.torch.table_products import alike  # noqa: F401 (in the table)
 
 
@@ -129,15 +130,6 @@ def _even_split(name: str, x: Any, parts: Any, dim: int, least: int) -> tuple:
     return _tensor_split(x, parts, dim)
 
 
-def at_least(name: str, x: Any, rank: int) -> Any:
-    """Raise where a Tensor has too few dimensions."""
-    if x.ndim < rank:
-        raise NumgradRuntimeError(
-            f"{name}: the input must have at least {rank} dimensions, got {x.ndim}"
-        )
-    return x
-
-
 def _narrow(x: Any, dim: int, start: Any, length: int) -> Any:
     start = int(start) + (x.shape[dim] if start < 0 else 0)
     if length < 0 or start + length > x.shape[dim]:
@@ -239,6 +231,11 @@ def _as_strided(x: Any, size: Any, stride: Any, offset: Any) -> Any:
     if not _is_plain(x):
         places, begin = positions(x, size, stride, offset)
         return _apart(ng.take(ng.reshape(x, (-1,)), places - begin))
+    if min((*size, *stride, offset or 0), default=0) < 0 or len(size) != len(stride):
+        raise NumgradRuntimeError(
+            "as_strided: sizes, as many strides and the offset must not be negative, got "
+            f"{list(size)}, {list(stride)}, {offset}"
+        )
     owner = root(x)
     whole, item = Region(owner._array, x._array), x.itemsize
     begin = whole.offset if offset is None else whole.origin + int(offset) * item
@@ -278,11 +275,6 @@ def _tangents(x: Any) -> list[Any]:
     """Those of forward mode, from the outside in."""
     levels = [i for i in state.interpreters if isinstance(i, ForwardInterpreter)]
     return [t for i in levels if (t := i.tangent(x)) is not None]
-
-
-def contiguous(x: Any) -> bool:
-    """Whether elements lie one behind the other; what has no memory of its own counts as if."""
-    return isinstance(x, Batched) or state.ground.deferred or x._array.flags.c_contiguous
 
 
 def _is_plain(x: Any) -> bool:
@@ -381,9 +373,12 @@ def _unfold(x: Any, dim: int, size: int, step: int) -> Any:
 
 def _meshgrid(tensors: Any, indexing: Any) -> tuple:
     tensors = _listed(tensors)
+    if not tensors or any(x.ndim > 1 for x in tensors) or indexing not in (None, "ij", "xy"):
+        raise NumgradRuntimeError(
+            "meshgrid: expects one Tensor at least, each with 0 or 1 dimensions, and indexing 'xy' "
+            f"or 'ij'; got {[x.ndim for x in tensors]} dimensions and {indexing!r}"
+        )
     check_equal("meshgrid", [x.dtype for x in tensors])
-    if indexing not in (None, "ij", "xy"):
-        raise NumgradRuntimeError(f"meshgrid: indexing is 'ij' or 'xy', got {indexing!r}")
     swapped = indexing == "xy" and len(tensors) > 1
     tensors = [*tensors[1::-1], *tensors[2:]] if swapped else tensors
     shape = tuple([x.size for x in tensors])
@@ -416,7 +411,7 @@ def _atleast(function: Any, tensors: Any) -> Any:
 
 def _cat(tensors: Any, dim: int) -> Any:
     kept = [t for t in tensors if t.shape != (0,)] or tensors[:1]
-    return ng.cat(list(kept), axis=dim)
+    return ng.cat(list(kept), axis=dim if kept[0].shape != (0,) else 0)
 
 
 def _pairs(x: Any) -> Any:
@@ -446,6 +441,11 @@ def _rot90(x: Any, k: int, dims: tuple[int, ...]) -> Any:
 def _roll(x: Any, shifts: Any, dims: Any) -> Any:
     if shifts == ():
         raise NumgradRuntimeError("roll: `shifts` required")
+    several = [len(v) if isinstance(v, tuple | list) else 1 for v in (shifts, dims)]
+    if dims is not None and dims != () and several[0] != several[1]:
+        raise NumgradRuntimeError(
+            f"roll: shifts and dimensions must align. shifts: {several[0]}, dims: {several[1]}"
+        )
     if not dims and dims != 0:
         return ng.roll(x, shifts if isinstance(shifts, int) else shifts[0])
     return ng.roll(x, shifts, dims)
@@ -504,7 +504,7 @@ take_along_dim(input, indices, dim=None): _take_along(input, indices, dim)
 nonzero(input, *, as_tuple=False): (
     tuple(ng.nonzero(_row(input))) if as_tuple else ng.argwhere(input))
 argwhere(input): ng.argwhere(input)
-clone(input, *, memory_format=None): input.clone()
+clone(input, *, memory_format=None): copied(input, memory_format)
 conj(input): conjugated(input)
 [same 1 indices]
 gather(input, dim, index, *, sparse_grad=False): _gather(input, dim, index)

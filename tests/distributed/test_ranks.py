@@ -190,3 +190,40 @@ def test_ranks_that_mpi_does_not_see_are_an_error(variable):
     )
     assert done.returncode == 1
     assert f"the launcher started 4 ranks ({variable}" in done.stderr
+
+
+SPAWNING = """
+import sys
+import numgrad as ng
+
+def work(rank, factor):
+    ng.distributed.init_process_group()
+    total = ng.full(1, factor * (rank + 1))
+    ng.distributed.all_reduce(total)
+    if not rank:
+        print(total.tolist())
+    ng.distributed.destroy_process_group()
+    if factor < 0:
+        sys.exit(3)
+
+if __name__ == "__main__":
+    ng.distributed.spawn(work, (2.0,), nprocs=2)
+    context = ng.distributed.spawn(work, (0.5,), nprocs=2, join=False)
+    assert context.join() and context.join()
+    try:
+        ng.distributed.spawn(work, (-1.0,))
+    except ng.NumgradRuntimeError as error:
+        print(error)
+"""
+
+
+@needs_mpi
+@pytest.mark.slow(cases=0)
+def test_ranks_that_a_program_spawns(tmp_path):
+    script = tmp_path / "spawning.py"
+    script.write_text(SPAWNING)
+    command = [sys.executable, str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    lines = done.stdout.splitlines()
+    assert lines[:3] == ["[6.0]", "[1.5]", "[-1.0]"], done.stderr
+    assert lines[3:] == ["spawn: a rank failed with status 3; see its error"]

@@ -62,6 +62,46 @@ def _tensor(kind, key, count, size, stride, offset=0, *more):
     return _Name(*rebuild, storage, offset, size, stride, False, OrderedDict(), *more)
 
 
+def _legacy_file(value, order=True, **storages):
+    """A file as PyTorch wrote before 1.6."""
+
+    class Pickler(_Pickler):
+        def persistent_id(self, obj):
+            pid = super().persistent_id(obj)
+            return pid if pid is None else (*pid, None)
+
+    file = io.BytesIO()
+    for each in (0x1950A86A20F9469CFC6C, 1001, {"little_endian": order}, value, list(storages)):
+        Pickler(file, 2).dump(each)
+    for array in storages.values():
+        file.write(array.size.to_bytes(8, sys.byteorder) + array.tobytes())
+    file.seek(0)
+    return file
+
+
+def test_files_from_before_archives():
+    memory, complex_ = np.arange(6, dtype=np.float32), np.array([1 + 2j, 3j])
+    state = {
+        "weight": _tensor("FloatStorage", "a", 6, (3, 2), (1, 3)),
+        "row": _tensor("FloatStorage", "a", 6, (3,), (1,), 3),
+        "conj": _tensor("ComplexDoubleStorage", "b", 2, (2,), (1,), 0, {"conj": True}),
+        "brain": _tensor("BFloat16Storage", "c", 1, (1,), (1,)),
+    }
+    brain = (np.array([1.5], np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    file = _legacy_file(state, a=memory, b=complex_, c=brain)
+    read = ng.load(file)
+    assert read["weight"].tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert read["conj"].tolist() == [1 - 2j, -3j]
+    assert read["brain"].tolist() == [1.5]
+    read["row"].fill_(7)
+    assert read["weight"].tolist() == [[0, 7], [1, 7], [2, 7]]
+    for damaged in (file.getvalue()[:-1], file.getvalue()[:60]):
+        with pytest.raises(ng.NumgradValueError, match="cannot read"):
+            ng.load(io.BytesIO(damaged))
+    with pytest.raises(ng.NumgradValueError, match=r"may run code"):
+        ng.load(_legacy_file({"a": _Name("os", "system", "true")}))
+
+
 def test_states_are_read():
     memory = np.arange(6, dtype=np.float32)
     weight = _tensor("FloatStorage", "a", 6, (3, 2), (1, 3))

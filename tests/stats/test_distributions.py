@@ -23,7 +23,8 @@ SHAPES = {  # of continuous distributions, valid and not
     "expon": [()],
     "lognorm": [(0.7,), (0.0,)], "chi2": [(3.0,)], "weibull_min": [(1.7,), (0.5,)],
     "pareto": [(2.5,), (0.7,)], "invgamma": [(2.5,), (0.7,)], "halfnorm": [()],
-    "f": [(3.0, 5.0)], "rayleigh": [()],
+    "f": [(3.0, 5.0)], "rayleigh": [()], "halfcauchy": [()],
+    "genpareto": [(0.3,), (-0.4,), (0.0,), (-1.0,), (nan,)],
 }  # fmt: skip
 FUNCTIONS = ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf")
 LACKING = {"vonmises": {"cdf", "sf", "logcdf", "logsf", "ppf", "isf"},

@@ -209,7 +209,7 @@ CONTINUOUS = {
     "logistic": (), "laplace": (), "cauchy": (), "gumbel_r": (), "skewnorm": (1.5,),
     "vonmises": (2.0,), "uniform": (), "expon": (), "lognorm": (0.7,), "chi2": (3.0,),
     "weibull_min": (1.7,), "pareto": (2.5,), "invgamma": (2.5,), "halfnorm": (), "f": (3.0, 5.0),
-    "rayleigh": (),
+    "rayleigh": (), "halfcauchy": (), "genpareto": (-0.3,),
 }  # fmt: skip
 
 

@@ -207,7 +207,8 @@ def test_same_name_same_meaning(path):
 
 PARAMETERS = {
     "bernoulli": (0.3,), "beta": (2.0, 3.0), "binom": (5, 0.3), "chi2": (3.0,), "f": (3.0, 8.0),
-    "gamma": (2.0,), "geom": (0.3,), "invgamma": (4.0,), "lognorm": (0.7,), "nbinom": (4, 0.3),
+    "gamma": (2.0,), "genpareto": (0.2,), "geom": (0.3,), "invgamma": (4.0,), "lognorm": (0.7,),
+    "nbinom": (4, 0.3),
     "pareto": (3.0,), "poisson": (2.0,), "skewnorm": (1.5,), "t": (6.0,), "truncnorm": (-1.0, 2.0),
     "vonmises": (1.5,), "weibull_min": (1.5,), "multivariate_normal": (V, S),
     "multivariate_t": (V, S), "dirichlet": (np.array([2.0, 3.0, 4.0]),),

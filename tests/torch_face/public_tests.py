@@ -15,6 +15,7 @@ import contextlib
 import importlib
 import inspect
 import io
+import itertools
 import json
 import os
 import re
@@ -29,6 +30,8 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 sys.path[:0] = [str(Path(__file__).parent)]
 
@@ -110,23 +113,16 @@ def run_file(checkout: Path, file: str, library: str, pattern: str) -> dict[str,
     for number in (signal.SIGALRM, signal.SIGPROF):
         signal.signal(number, _out_of_time)
     results = Results()
-    for name, cls in list(vars(module).items()):
-        if (
-            not isinstance(cls, type)
-            or not issubclass(cls, unittest.TestCase)
-            or name == "TestCase"
-        ):
+    for test, case in _tests(module):
+        if not re.search(pattern, test.id()):
             continue
-        for test in unittest.defaultTestLoader.loadTestsFromTestCase(cls):
-            if re.search(pattern, test.id()):
-                case = getattr(test, test._testMethodName)
-                if reason := _is_internal(test._testMethodName, case):
-                    results._keep(test, "internal", reason)
-                    continue
-                _forget_hooks(torch)
-                with _quiet(), warnings.catch_warnings():
-                    warnings.simplefilter("always")
-                    unittest.TestSuite([test]).run(results)
+        if reason := _is_internal(case.__name__, case):
+            results._keep(test, "internal", reason)
+            continue
+        _forget_hooks(torch)
+        with _quiet(), warnings.catch_warnings():
+            warnings.simplefilter("always")
+            unittest.TestSuite([test]).run(results)
     absent = {k: v._reason for k, v in vars(module).items() if isinstance(v, Absent)}
     internal = [name for name, reason in absent.items() if "an internal of PyTorch" in reason]
     for statement in vars(module).get("failed_statements", ()):
@@ -138,6 +134,51 @@ def run_file(checkout: Path, file: str, library: str, pattern: str) -> dict[str,
         elif name.startswith("Test") and "No module named" not in reason:
             results.rows[f"{name}.*"] = ("failed", f"the class was not defined: {reason}")
     return results.rows
+
+
+class _FunctionTest(unittest.FunctionTestCase):
+    """A test that is a function, with values of its parameters."""
+
+    def __init__(self, function: Any, given: dict[str, Any], number: int) -> None:
+        super().__init__(lambda: function(**given))
+        self._id = f"{function.__module__}.functions.{function.__name__}[{number}]"
+
+    def id(self) -> str:
+        return self._id
+
+    def runTest(self) -> None:
+        try:
+            super().runTest()
+        except pytest.skip.Exception as skipped:
+            self.skipTest(str(skipped))
+
+
+def _tests(module: types.ModuleType) -> Iterator[tuple[unittest.TestCase, Any]]:
+    """Tests of a file with what each runs: methods of classes, functions of pytest."""
+    for name, value in list(vars(module).items()):
+        if isinstance(value, type) and issubclass(value, unittest.TestCase) and name != "TestCase":
+            for test in unittest.defaultTestLoader.loadTestsFromTestCase(value):
+                yield test, getattr(test, test._testMethodName)  # pyright: ignore
+        elif name.startswith("test_") and inspect.isfunction(value):
+            for number, given in enumerate(_parameter_values(value)):
+                yield _FunctionTest(value, given, number), value
+
+
+def _parameter_values(function: Any) -> Iterator[dict[str, Any]]:
+    """Values by name, one dictionary for each case of a function of pytest."""
+    marks = [m for m in getattr(function, "pytestmark", ()) if m.name == "parametrize"]
+    for rows in itertools.product(*[m.args[1] for m in marks]):
+        given: dict[str, Any] = {}
+        for mark, row in zip(marks, rows, strict=True):
+            if hasattr(row, "marks"):  # pytest.param
+                if any(m.name == "skipif" and m.args[0] for m in row.marks):
+                    break
+                row = row.values if len(row.values) > 1 else row.values[0]
+            names = mark.args[0]
+            names = names.replace(" ", "").split(",") if isinstance(names, str) else names
+            given |= dict(zip(names, row if len(names) > 1 else [row], strict=True))
+        else:
+            yield given
 
 
 def _without_absent(examples: Any) -> Any:
@@ -156,7 +197,10 @@ def _forget_hooks(library: Any) -> None:
 def _is_internal(name: str, case: Any) -> str:
     """The reason for which a test's name or text is about an internal, or nothing."""
     try:
-        text = inspect.getsource(inspect.unwrap(case))
+        lines = inspect.getsource(inspect.unwrap(case)).splitlines()
+        if not inspect.ismethod(case):  # of pytest: cases of other devices are marked
+            lines = [line for line in lines if "cuda" not in line.lower()]
+        text = "\n".join(lines)
     except (OSError, TypeError):
         return ""
     # decorators say what there are tests for, of which the name shows one

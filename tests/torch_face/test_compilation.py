@@ -57,10 +57,14 @@ def test_what_cannot_be_traced_runs_as_it_is_with_one_warning(uses):
 
 
 def test_options_are_of_numgrads_compiler():
-    for options in ({"backend": "cudagraphs"}, {"mode": "fast"}, {"options": {"trace": 1}}):
-        with pytest.raises(ValueError, match="compile: takes"):
+    named = {"mode": "default", "options": {"trace": 1}}
+    for options in ({"backend": "cudagraphs"}, {"mode": "fast"}, named):
+        with pytest.raises(RuntimeError, match="compile: takes"):
             torch.compile(abs, **options)
-    assert torch.compile(abs, backend="eager") is abs
+    assert torch.compile(abs, backend="eager", options={"trace": 1}) is abs
+    assert "inductor" in torch.compiler.list_backends()
+    assert torch.compiler.allow_in_graph(abs) is abs
+    assert not torch.compiler.is_exporting()
     assert torch.compile(abs, disable=True) is abs
 
 
@@ -145,15 +149,21 @@ def _writes_an_argument(x, net, seen):
     return x * 2
 
 
-def _replaces_an_item(x, net, seen):
-    seen[:1] = [x]
-    return seen[0] + 1
+def _deletes(x, net, seen):
+    if seen:
+        del seen[0]
+    return x * len(seen)
+
+
+def _grows_by_tensors(x, net, seen):
+    seen += [x]
+    return seen[-1] + len(seen)
 
 
 @pytest.mark.parametrize(
     "function",
     [_prints, _appends, _counts, _declares, _sets_a_number, _changes_the_mode, _writes_an_argument,
-     _replaces_an_item],
+     _grows_by_tensors, _deletes],
 )  # fmt: skip
 def test_what_a_function_does_besides_is_done_at_each_call(function, capsys, monkeypatch):
     def run(wrap):
@@ -179,15 +189,16 @@ def test_tensors_in_attributes_are_results():
             super().__init__()
             self.weight = nn.Parameter(torch.ones(1))
             self.register_buffer("mean", torch.zeros(1))
-            self.state = None
+            self.state, self.pair = 0, None
 
         def forward(self, x):
-            if self.state is None:
-                self.state = torch.zeros(1)
+            if self.pair is None:
+                self.pair = (torch.zeros(1), torch.zeros(1))
             self.mean = 0.5 * self.mean + x.detach()
-            self.state = (self.weight * x + self.state).sin()
+            self.state = (self.weight * x + self.pair[0]).sin()
+            self.pair = (self.state, self.pair[1] + x)
             memory.last = self.state * 2
-            STATE["x"] = x + 1
+            STATE["x"] = x + self.pair[1]
             return self.state
 
     def run(wrap):
@@ -229,6 +240,22 @@ def test_a_step_with_its_optimizer_follows_the_schedule():
     expected, v = run(lambda f: f)
     assert losses == pytest.approx(expected)
     assert w == pytest.approx(v)
+
+
+def test_modules_and_optimizers_may_be_arguments():
+    @torch.compile(fullgraph=True)
+    def step(net, optimizer, x):
+        net(x).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    for k in range(2):
+        net = nn.Linear(1, 1, bias=False)
+        nn.init.constant_(net.weight, k)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.5)
+        step(net, optimizer, torch.ones(1, 1))
+        step(net, optimizer, torch.ones(1, 1))
+        assert net.weight.item() == k - 1
 
 
 def test_numbers_flags_and_objects_are_values_of_programs():

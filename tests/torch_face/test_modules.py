@@ -102,7 +102,7 @@ def test_attributes_say_what_there_is_instead():
         "torch.nn.init.kaiming_norm_": "nearest is kaiming_normal_",
         "torch.ones(2).coalesce": "strided",
         "torch.optim.lr_scheduler.StepLr": "nearest is StepLR",
-        "torch.ones(2).untyped_storage": "ndarray", "torch.nn.CrossMapLRN2d": "LocalResponse",
+        "torch.ones(2).map2_": "planned", "torch.nn.CrossMapLRN2d": "LocalResponse",
     }.items():  # fmt: skip
         with pytest.raises(ng.NumgradAttributeError, match=told):
             eval(text)
@@ -197,7 +197,7 @@ def test_assert_close():
     close(torch.tensor(np.nan), torch.tensor(np.nan), equal_nan=True)
     for a, b, told in [
         (x, x + 1e-3, "2 of 2 elements differ"), (x, x.double(), "dtype"), (x, x[:1], "shape"),
-        ([x, x], [x], "2 items"), ({"a": x}, {"b": x}, "keys"), ((x, 1.0), (x, 2.0), r"\[1\]"),
+        ([x, x], [x], "nested"), ({"a": x}, {"b": x}, "nested"), ((x, 1.0), (x, 2.0), r"\[1\]"),
         (torch.tensor(np.nan), torch.tensor(np.nan), "nan"), (True, False, "True is not False"),
     ]:  # fmt: skip
         with pytest.raises(AssertionError, match=told):
@@ -375,3 +375,16 @@ def test_ranks_that_a_script_spawns(tmp_path):
     command = [sys.executable, "-m", "numgrad", "torch", str(script)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout == "1.0 [1.5, 1.5]\n", done.stderr
+
+
+def test_members_under_conversion_and_norms_of_transposed_convolutions():
+    layer = torch.nn.utils.spectral_norm(torch.nn.ConvTranspose2d(3, 4, (5, 6)))
+    assert layer.weight_u.shape == (4,)
+    plain = torch.nn.Linear(2, 2)
+    before, version = plain.weight, plain.weight._version
+    plain._apply(lambda t: t.add_(1.0))
+    assert (plain.weight is before, plain.weight._version) == (True, version + 1)
+    assert plain.double().weight is before
+    lazy = torch.nn.LazyBatchNorm1d().double()
+    assert lazy(torch.ones(2, 3, dtype=torch.float64)).dtype == torch.float64
+    assert lazy.running_mean.dtype == torch.float64

@@ -65,6 +65,14 @@ def test_files_between_libraries(to_torch):
     _check(loaded, _state(target))
 
 
+def test_files_from_before_archives():
+    torch = pytest.importorskip("torch")
+    file = io.BytesIO()
+    torch.save(_state(torch), file, _use_new_zipfile_serialization=False)
+    file.seek(0)
+    _check(ng_torch.load(file), _state(ng_torch))
+
+
 class _Code:
     def __reduce__(self):
         return print, ("this ran",)

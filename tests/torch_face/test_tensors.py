@@ -1,10 +1,18 @@
 """Numbers, dtypes and errors of Tensors, as PyTorch has them: one list for both."""
 
+import numpy as np
 import pytest
 
 import numgrad.torch as face
 
 INF, NAN = float("inf"), float("nan")
+
+
+def _written_to_a_part(T):
+    x = T.zeros(2, 3)
+    T.arange(0, 4, out=x.narrow(1, 1, 2))
+    return x
+
 
 RESULTS = {
     "a short integer by a large number": (
@@ -51,6 +59,17 @@ RESULTS = {
         lambda T: T.inner(T.ones(2), T.tensor(2.0, dtype=T.float64)), "float32", [2, 2]),
     "where a number is not zero": (lambda T: T.where(T.tensor(5))[0], "int64", [0]),
     "the median of nothing": (lambda T: T.median(T.ones(0)), "float32", NAN),
+    "the dtypes of Python": (lambda T: T.zeros(1, dtype=float), "float64", [0]),
+    "numbers of NumPy": (lambda T: T.ones(2) * np.float64(2), "float32", [2, 2]),
+    "a meshgrid of a list": (
+        lambda T: T.meshgrid([T.ones(2), T.zeros(1)], indexing="ij")[0], "float32", [[1], [1]]),
+    "powers of short integers": (
+        lambda T: T.vander(T.tensor([3], dtype=T.int8), 6), "int64", [[243, 81, 27, 9, 3, 1]]),
+    "a buffer": (lambda T: T.frombuffer(bytearray(b"ab"), dtype=T.uint8), "uint8", [97, 98]),
+    "numbers written to a part": (_written_to_a_part, "float32", [[0, 0, 1], [0, 2, 3]]),
+    "another Tensor's memory": (
+        lambda T: T.zeros(0).set_(T.arange(6.0).untyped_storage(), 1, (2, 2), (2, 1)), "float32",
+        [[1, 2], [3, 4]]),
 }  # fmt: skip
 
 ERRORS = {
@@ -78,6 +97,14 @@ ERRORS = {
     "a fraction of integers": (lambda T: T.ones(2).long().add(1, alpha=0.5), RuntimeError),
     "a complex number written to integers": (
         lambda T: T.ones(2).long().masked_fill(T.tensor(True), 1j), RuntimeError),
+    "one integer of none": (lambda T: int(T.ones(0)), ValueError),
+    "values that do not fit": (lambda T: T.ones(2).__setitem__(0, T.ones(3)), RuntimeError),
+    "no buffer": (lambda T: T.frombuffer([1], dtype=T.uint8), ValueError),
+    "an array backwards": (lambda T: T.from_numpy(np.arange(3)[::-1]), ValueError),
+    "a storage is not cut": (lambda T: T.ones(2, 3, 4).mT[0, 0].adjoint(), RuntimeError),
+    "four dimensions for channels": (
+        lambda T: T.ones(2, 3).contiguous(memory_format=T.channels_last), RuntimeError),
+    "grids of matrices": (lambda T: T.meshgrid(T.ones(1, 1), indexing="ij"), RuntimeError),
 }  # fmt: skip
 
 
@@ -116,3 +143,50 @@ def test_entropies_have_gradients_at_zero():
     assert p.grad.tolist()[0] == 0
     face.special.xlog1py(p, face.tensor([-1.0, -1.0, 1.0])).sum().backward()
     assert p.grad.isfinite().all()
+
+
+STRIDES = {
+    "a copy": lambda T: T.ones(2, 3, 4).permute(2, 0, 1).clone(),
+    "a copy of a part": lambda T: T.ones(4, 6)[:, ::2].clone(),
+    "zeros like": lambda T: T.zeros_like(T.ones(2, 3, 4).permute(1, 2, 0)),
+    "random numbers like": lambda T: T.rand_like(T.ones(2, 3).t()),
+    "channels last": lambda T: T.ones(2, 3, 4, 5).contiguous(memory_format=T.channels_last),
+    "as channels lay": lambda T: T.empty_like(T.empty(2, 3, 4, 5, memory_format=T.channels_last)),
+    "moved to channels last": lambda T: T.ones(2, 3, 4, 5).to(memory_format=T.channels_last),
+    "in order": lambda T: T.zeros_like(T.ones(2, 3).t(), memory_format=T.contiguous_format),
+}
+
+
+def test_strides_are_those_of_pytorch():
+    torch = pytest.importorskip("torch")
+    for function in STRIDES.values():
+        ours, theirs = function(face), function(torch)
+        assert ours.stride() == theirs.stride()
+        assert ours.dim_order() == theirs.dim_order()
+        for memory_format in ("contiguous_format", "channels_last"):
+            given = [getattr(T, memory_format) for T in (face, torch)]
+            assert ours.is_contiguous(memory_format=given[0]) == theirs.is_contiguous(
+                memory_format=given[1]
+            )
+
+
+def test_views_share_a_storage():
+    x = face.arange(6.0)
+    part = x[2:]
+    assert part.untyped_storage() == x.untyped_storage()
+    assert (part.storage_offset(), part.untyped_storage().nbytes()) == (2, 24)
+    part.storage()[2] = 9
+    assert x.tolist() == [0, 1, 9, 3, 4, 5]
+    assert x[2:]._base is x
+    assert x.storage().tolist() == x.tolist()
+    with pytest.raises(RuntimeError, match="ndarray"):
+        x.untyped_storage().resize_(0)
+    assert x.conj() is x
+
+
+def test_copies_keep_gradients_and_order():
+    x = face.ones(2, 3, requires_grad=True)
+    y = x.t().clone()
+    assert y.stride() == (1, 3)
+    (y * face.arange(6.0).reshape(3, 2)).sum().backward()
+    assert x.grad.tolist() == [[0, 2, 4], [1, 3, 5]]

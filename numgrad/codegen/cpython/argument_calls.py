@@ -27,8 +27,8 @@ from numgrad.codegen.cpython.c_api import ObjectTable
 
 PYTHON, KERNEL, VIEW, CALL = range(4)
 """What a record says: Note [Calls with arguments]; the first leaves calls to Python."""
-TENSOR, EQUAL, SAME = range(3)
-"""How an argument is compared."""
+TENSOR, EQUAL, SAME, INTEGERS = range(4)
+"""How an argument is compared: dtype and layout, by value, as an object, as a tuple of ints."""
 MOST_ARGUMENTS = 8
 HEAD = (
     "way", "count", "names", "plan", "operands", "positional", "keywords",
@@ -130,6 +130,13 @@ def is_call(context, args, count, names, record):
                 return 0
             if equals(x, held, int32(2)) != 1:
                 return 0
+            if how == {INTEGERS}:  # 1.0 and True are equal to 1
+                number, item = peek(int64, x + {offsets.SIZE}), x + {offsets.TUPLE}
+                while number > 0:
+                    if peek(int64, peek(int64, item) + {x["type"]}) != {table["INT"]}:
+                        return 0
+                    number -= 1
+                    item += 8
         k += 1
     return 1
 

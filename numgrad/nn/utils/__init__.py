@@ -1,7 +1,7 @@
 """Gradients and parameters of a model as a whole: their norm, their clipping, one vector of all.
 
 ``rnn`` pads and packs sequences of different lengths, ``parametrize`` makes parameters functions of
-others.
+others, ``prune`` sets parts of them to zero.
 """
 
 from numgrad.core.namespaces import namespace as _namespace
@@ -9,7 +9,7 @@ from numgrad.core.namespaces import namespace as _namespace
 _namespace(
     globals(),
     {
-        "numgrad.nn.utils": "parametrizations parametrize rnn",
+        "numgrad.nn.utils": "parametrizations parametrize prune rnn",
         "numgrad.nn.utils.clip_grad": "clip_grad_norm_ clip_grad_value_ clip_grads_with_norm_ "
         "get_total_norm",
         "numgrad.nn.utils.conversion": "parameters_to_vector vector_to_parameters "

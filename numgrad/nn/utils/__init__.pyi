@@ -4,6 +4,7 @@
 
 from numgrad.nn.utils import parametrizations as parametrizations
 from numgrad.nn.utils import parametrize as parametrize
+from numgrad.nn.utils import prune as prune
 from numgrad.nn.utils import rnn as rnn
 from numgrad.nn.utils.clip_grad import clip_grad_norm_ as clip_grad_norm_
 from numgrad.nn.utils.clip_grad import clip_grad_value_ as clip_grad_value_

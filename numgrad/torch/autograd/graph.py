@@ -24,7 +24,7 @@ _TABLE = """
     absolute=Abs arccos=Acos arccosh=Acosh arcsin=Asin arcsinh=Asinh arctan=Atan arctan2=Atan2
     arctanh=Atanh astype=ToCopy average_windows=AvgPool2D batch_normalize=NativeBatchNorm
     broadcast_to=Expand clip_above=Clamp clip_below=Clamp concat=Cat copy=Clone
-    cross_entropy=NllLoss det=LinalgDet divide=Div dropout=Mul expand_dims=Unsqueeze
+    cross_entropy=NllLoss cube=Pow det=LinalgDet divide=Div dropout=Mul expand_dims=Unsqueeze
     gammainc=Igamma gammaincc=Igammac gammaln=Lgamma inv=LinalgInvEx linear=Addmm log1p=Log1P
     matmul=Mm max_pool=MaxPool2DWithIndices moveaxis=Permute multiply=Mul negative=Neg
     norm2=LinalgVectorNorm normalize_groups=NativeLayerNorm pad_constant=ConstantPadNd

@@ -9,33 +9,36 @@ tensor(0.)
 """
 
 from numgrad.torch.distributions import (  # noqa: F401 - names of this module
-    composed as _composed,
     constraints,
-    counts as _counts,
     distribution,
     kl,
-    line as _line,
     transforms,
+    utils,
     vectors as _vectors,
+)  # fmt: skip
+from numgrad.torch.distributions.composed import (  # noqa: F401
+    Independent,
+    TransformedDistribution,
 )  # fmt: skip
 from numgrad.torch.distributions.distribution import (  # noqa: F401
     Distribution,
     ExponentialFamily,
 )
 from numgrad.torch.distributions.kl import kl_divergence, register_kl  # noqa: F401
-from numgrad.torch.distributions.transforms import biject_to, transform_to  # noqa: F401
+from numgrad.torch.distributions.mixtures import MixtureSameFamily  # noqa: F401
 from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.paths import alias as _alias
 
-_CLASSES = {**_line.CLASSES, **_counts.CLASSES, **_vectors.CLASSES}
-globals().update(_CLASSES)
-for _module, _names in {
-    _composed: "Independent MixtureSameFamily TransformedDistribution",
-    transforms: " ".join(n for n in vars(transforms) if n.endswith("Transform") and n[0] != "_"),
-}.items():
-    globals().update({_name: getattr(_module, _name) for _name in _names.split()})
-_alias(f"{__name__}.distribution", "distributions.utils")
+globals().update(_vectors.CLASSES)
+globals().update({n: v for n, v in vars(transforms).items() if n in transforms.NAMES})
 _alias(f"{__name__}.transforms", "distributions.constraint_registry")
-_alias(__name__, " ".join(f"distributions.{n.lower()}" for n in _CLASSES))
+_HOMES = """
+    bernoulli beta binomial categorical cauchy chi2 continuous_bernoulli dirichlet exp_family
+    exponential fishersnedecor gamma generalized_pareto geometric gumbel half_cauchy half_normal
+    independent inverse_gamma kumaraswamy laplace lkj_cholesky log_normal logistic_normal
+    lowrank_multivariate_normal mixture_same_family multinomial multivariate_normal
+    negative_binomial normal one_hot_categorical pareto poisson relaxed_bernoulli
+    relaxed_categorical studentT transformed_distribution uniform von_mises weibull wishart"""
+_alias(__name__, " ".join(f"distributions.{name}" for name in _HOMES.split()))
 __all__ = sorted(n for n in globals() if n[0] != "_")  # pyright: ignore
 __getattr__ = _refuse(globals())

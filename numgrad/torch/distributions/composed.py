@@ -1,31 +1,29 @@
-"""Distributions made of others: independent ones, transformed ones, mixtures."""
+"""Distributions made of others: independent ones, transformed ones."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from numgrad.errors import NumgradValueError
+from numgrad.errors import NumgradNotImplementedError, NumgradValueError
 from numgrad.torch.distributions import constraints
-from numgrad.torch.distributions.constraints import torch
 from numgrad.torch.distributions.distribution import Distribution
-from numgrad.torch.distributions.transforms import (
-    ComposeTransform,
-    Transform,
-    sum_rightmost,
-)  # fmt: skip
-from numgrad.torch.distributions.vectors import CLASSES
+from numgrad.torch.distributions.transforms import ComposeTransform, Transform, reinterpreted
+from numgrad.torch.distributions.utils import sum_rightmost, torch
 
 
-class CompositeDistribution(Distribution):
-    """Base of what is made of a distribution ``base_dist``."""
+def _of_base(name: str) -> Any:
+    """A property of the distribution that another one is made of."""
+    return property(lambda self: getattr(self.base_dist, name), doc=f"``{name}`` of the base.")
+
+
+class Independent(Distribution):
+    """A distribution whose last axes of the batch are ones of an event."""
 
     arg_constraints: ClassVar[Any] = {}
     base_dist: Any
-    has_rsample: Any = property(lambda self: self.base_dist.has_rsample)
-
-
-class Independent(CompositeDistribution):
-    """A distribution whose last axes of the batch are ones of an event."""
+    has_rsample, has_enumerate_support = _of_base("has_rsample"), _of_base("has_enumerate_support")
+    mean, mode, variance = _of_base("mean"), _of_base("mode"), _of_base("variance")
+    sample, rsample = _of_base("sample"), _of_base("rsample")
 
     def __init__(
         self, base_distribution: Any, reinterpreted_batch_ndims: int,
@@ -42,34 +40,18 @@ class Independent(CompositeDistribution):
         event_shape = batch_shape[cut:] + base_distribution.event_shape
         super().__init__(batch_shape[:cut], event_shape, validate_args)
 
-    has_enumerate_support = property(  # type: ignore[assignment]
-        lambda self: not self.reinterpreted_batch_ndims and self.base_dist.has_enumerate_support
-    )
-    mean = property(lambda self: self.base_dist.mean, doc="Mean.")
-    mode = property(lambda self: self.base_dist.mode, doc="Most probable value.")
-    variance = property(lambda self: self.base_dist.variance, doc="Variance.")
-
     @constraints.dependent_property
     def support(self) -> Any:
         """Set of values."""
-        n = self.reinterpreted_batch_ndims
-        return constraints.independent(self.base_dist.support, n) if n else self.base_dist.support
+        return reinterpreted(self.base_dist.support, self.reinterpreted_batch_ndims)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         """The same in a batch of another shape."""
         new = self._renewed(batch_shape, _instance)
         own = self._event_shape[: self.reinterpreted_batch_ndims]
-        new.base_dist = self.base_dist.expand(torch.Size(batch_shape) + own)
+        new.base_dist = self.base_dist.expand(new._batch_shape + own)
         new.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
         return new
-
-    def sample(self, sample_shape: Any = ()) -> Any:
-        """Draw events without gradients."""
-        return self.base_dist.sample(sample_shape)
-
-    def rsample(self, sample_shape: Any = ()) -> Any:
-        """Draw events with gradients in the parameters."""
-        return self.base_dist.rsample(sample_shape)
 
     def log_prob(self, value: Any) -> Any:
         """Sum of the logarithms over these axes."""
@@ -80,17 +62,25 @@ class Independent(CompositeDistribution):
         return sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
     def enumerate_support(self, expand: bool = True) -> Any:
-        """All values, along a new first axis."""
+        """All values, along a new first axis; not if events have axes of the batch."""
         if self.reinterpreted_batch_ndims:
-            return super().enumerate_support(expand)  # which raises
+            raise NumgradNotImplementedError(
+                "Enumeration over cartesian product is not implemented"
+            )
         return self.base_dist.enumerate_support(expand)
 
     def __repr__(self) -> str:
         return f"Independent({self.base_dist}, {self.reinterpreted_batch_ndims})"
 
 
-class TransformedDistribution(CompositeDistribution):
+class TransformedDistribution(Distribution):
     """The distribution of what transforms make of numbers of another one."""
+
+    arg_constraints: Any = {}  # noqa: RUF012
+    base_dist: Any
+    transforms: Any
+    has_rsample: Any = _of_base("has_rsample")
+    _whole = property(lambda self: ComposeTransform(self.transforms))
 
     def __init__(
         self, base_distribution: Any, transforms: Any, validate_args: bool | None = None
@@ -100,25 +90,22 @@ class TransformedDistribution(CompositeDistribution):
             raise NumgradValueError(
                 f"transforms must be a Transform or list, but was {transforms!r}"
             )
-        self.transforms, self._whole = given, ComposeTransform(given)
+        self.transforms, base = given, base_distribution
         whole = self._whole
-        base = base_distribution
+        inner, outer = whole.domain.event_dim, whole.codomain.event_dim
         shape = base.batch_shape + base.event_shape
-        if len(shape) < whole.domain.event_dim:
+        if len(shape) < inner:
             raise NumgradValueError(
-                f"base_distribution needs to have shape with size at least "
-                f"{whole.domain.event_dim}, but got {tuple(shape)}."
+                f"base_distribution needs to have shape with size at least {inner}, but got "
+                f"{tuple(shape)}."
             )
-        forward = whole.forward_shape(shape)
-        expanded = whole.inverse_shape(forward)
+        forward = torch.Size(whole.forward_shape(shape))
+        expanded = torch.Size(whole.inverse_shape(forward))
         if expanded != shape:
             base = base.expand(expanded[: len(expanded) - len(base.event_shape)])
-        more = whole.domain.event_dim - len(base.event_shape)
+        more = inner - len(base.event_shape)
         self.base_dist = Independent(base, more) if more > 0 else base
-        dim = max(len(base.event_shape), whole.domain.event_dim) + (
-            whole.codomain.event_dim - whole.domain.event_dim
-        )
-        cut = len(forward) - dim
+        cut = len(forward) - max(len(base.event_shape) + outer - inner, outer)
         super().__init__(forward[:cut], forward[cut:], validate_args)
 
     @constraints.dependent_property
@@ -126,17 +113,18 @@ class TransformedDistribution(CompositeDistribution):
         """Set of values."""
         if not self.transforms:
             return self.base_dist.support
-        last, dim = self.transforms[-1].codomain, len(self._event_shape)
-        extra = dim - last.event_dim
-        return constraints.independent(last, extra) if extra > 0 else last
+        last = self.transforms[-1].codomain
+        return reinterpreted(last, len(self._event_shape) - last.event_dim)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         """The same in a batch of another shape."""
         new = self._renewed(batch_shape, _instance)
-        shape = self._whole.inverse_shape(torch.Size(batch_shape) + self._event_shape)
+        shape = torch.Size(self._whole.inverse_shape(new._batch_shape + self._event_shape))
         own = len(self.base_dist.event_shape)
-        new.base_dist = self.base_dist.expand(shape[: len(shape) - own])
-        new.transforms, new._whole = self.transforms, self._whole
+        new.base_dist, new.transforms = (
+            self.base_dist.expand(shape[: len(shape) - own]),
+            self.transforms,
+        )
         return new
 
     def sample(self, sample_shape: Any = ()) -> Any:
@@ -175,94 +163,3 @@ class TransformedDistribution(CompositeDistribution):
     def icdf(self, value: Any) -> Any:
         """The number below which there is a probability."""
         return self._whole(self.base_dist.icdf(self._directed(value)))
-
-
-class MixtureSameFamily(Distribution):
-    """A mixture, by a Categorical, of the last axis of a batch of distributions."""
-
-    arg_constraints: ClassVar[Any] = {}
-
-    def __init__(
-        self, mixture_distribution: Any, component_distribution: Any,
-        validate_args: bool | None = None,
-    ) -> None:  # fmt: skip
-        if not isinstance(mixture_distribution, CLASSES["Categorical"]):
-            raise NumgradValueError("the mixture distribution needs to be a Categorical")
-        if not isinstance(component_distribution, Distribution):
-            raise NumgradValueError("the component distribution needs to be a Distribution")
-        shape = component_distribution.batch_shape
-        own = mixture_distribution.batch_shape
-        if any(a != b and 1 not in (a, b) for a, b in zip(own[::-1], shape[-2::-1], strict=False)):
-            raise NumgradValueError(
-                f"`mixture_distribution.batch_shape` ({own}) is not compatible with "
-                f"`component_distribution.batch_shape`({shape})"
-            )
-        if mixture_distribution.logits.shape[-1] != shape[-1]:
-            raise NumgradValueError("numbers of components of mixture and components differ")
-        self._mixture_distribution = mixture_distribution
-        self._component_distribution = component_distribution
-        self._num_component = shape[-1]
-        super().__init__(shape[:-1], component_distribution.event_shape, validate_args)
-
-    mixture_distribution = property(lambda self: self._mixture_distribution)
-    component_distribution = property(lambda self: self._component_distribution)
-
-    @constraints.dependent_property
-    def support(self) -> Any:
-        """Set of values: that of the components."""
-        return self._component_distribution.support
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The same in a batch of another shape."""
-        new, shape = self._renewed(batch_shape, _instance), torch.Size(batch_shape)
-        new._num_component = self._num_component
-        new._component_distribution = self._component_distribution.expand(
-            (*shape, self._num_component)
-        )
-        new._mixture_distribution = self._mixture_distribution.expand(shape)
-        return new
-
-    def _weighted(self, x: Any) -> Any:
-        """Mean over components of what each has."""
-        dim = len(self._event_shape)
-        probs = self._mixture_distribution.probs
-        return (probs.reshape(probs.shape + (1,) * dim) * x).sum(-1 - dim)
-
-    def _padded(self, x: Any) -> Any:
-        return x.unsqueeze(-1 - len(self._event_shape))
-
-    @property
-    def mean(self) -> Any:
-        """Mean."""
-        return self._weighted(self._component_distribution.mean)
-
-    @property
-    def variance(self) -> Any:
-        """Variance: within components and between them."""
-        component = self._component_distribution
-        between = (component.mean - self._padded(self.mean)).pow(2)
-        return self._weighted(component.variance) + self._weighted(between)
-
-    def cdf(self, value: Any) -> Any:
-        """Probability of a number not above ``value``."""
-        return self._weighted(self._component_distribution.cdf(self._padded(value)))
-
-    def log_prob(self, value: Any) -> Any:
-        """Logarithm of the density."""
-        if self._validate_args:
-            self._validate_sample(value)
-        logs = self._component_distribution.log_prob(self._padded(value))
-        return (logs + torch.log_softmax(self._mixture_distribution.logits, -1)).logsumexp(-1)
-
-    def sample(self, sample_shape: Any = ()) -> Any:
-        """Draw events."""
-        with torch.no_grad():
-            dim = len(self._event_shape)
-            component = self._component_distribution.sample(sample_shape)
-            chosen = self._mixture_distribution.expand(self._batch_shape).sample(sample_shape)
-            index = chosen.reshape(chosen.shape + (1,) * (dim + 1))
-            index = index.expand((*chosen.shape, 1, *self._event_shape))
-            return component.gather(-1 - dim, index).squeeze(-1 - dim)
-
-    def __repr__(self) -> str:
-        return f"MixtureSameFamily({self._mixture_distribution}, {self._component_distribution})"

@@ -4,26 +4,28 @@ Note [Rows of constraints]
 --------------------------
 ``name(bounds) dim: check`` in the table is a class of constraints with these attributes, whose
 ``check`` is the expression for ``x``, over the last ``dim`` axes; ``discrete`` before the colon
-says that values are integers. Rows without bounds are public as an instance, others as the class.
+says that values are integers. Rows without bounds are public as an instance ``name`` of a class
+``_name``, others as the class.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 from typing import Any
 
-import numgrad.torch as face
 from numgrad.errors import NumgradAttributeError, NumgradNotImplementedError, NumgradValueError
-
-torch: Any = face
-"""The face, whose names follow from tables."""
+from numgrad.torch.distributions.utils import groups, method_of, parameters_of, rows, torch
 
 
 class Constraint:
     """A set of Tensors, of whose members ``check`` is True."""
 
-    is_discrete, event_dim = False, 0
+    is_discrete: Any = False
+    event_dim: Any = 0
     _bounds: tuple[str, ...] = ()
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        vars(self).update(zip(self._bounds, values, strict=False), **named)
 
     def check(self, value: Any) -> Any:
         """Whether each event of a Tensor is in the set."""
@@ -34,31 +36,19 @@ class Constraint:
         return f"{name}({', '.join(f'{b}={getattr(self, b)}' for b in self._bounds)})"
 
 
-def _bounded(name: str, bounds: tuple[str, ...], dim: int, is_discrete: bool, text: str) -> type:
-    """A class of constraints: Note [Rows of constraints]."""
-    check = eval(f"lambda {', '.join(['x', *bounds])}: {text}", globals())
-
-    def __init__(self: Any, *values: Any, **named: Any) -> None:
-        vars(self).update(dict(zip(bounds, values, strict=False)), **named)
-
-    members = {
-        "__init__": __init__, "__doc__": f"Tensors with ``{text}``.", "event_dim": dim,
-        "__module__": __name__, "is_discrete": is_discrete, "_bounds": bounds,
-        "check": lambda self, value: check(value, *[getattr(self, b) for b in bounds]),
-    }  # fmt: skip
-    return type(name, (Constraint,), members)
-
-
 def _is_triangular(x: Any) -> Any:
     return (x.tril() == x).flatten(-2).all(-1)
 
 
-def _is_symmetric(x: Any) -> Any:
-    return _is_square(x) & torch.isclose(x, x.mT, atol=1e-6).flatten(-2).all(-1)
-
-
 def _is_square(x: Any) -> Any:
     return torch.full(x.shape[:-2], x.shape[-2] == x.shape[-1], dtype=torch.bool)
+
+
+def _is_symmetric(x: Any) -> Any:
+    square = _is_square(x)
+    return (
+        square & torch.isclose(x, x.mT, atol=1e-6).flatten(-2).all(-1) if square.all() else square
+    )
 
 
 def _is_definite(x: Any, least: float) -> Any:
@@ -66,7 +56,7 @@ def _is_definite(x: Any, least: float) -> Any:
     return symmetric & (torch.linalg.eigvalsh(x) > least).all(-1) if symmetric.all() else symmetric
 
 
-def _rows_of_unit_norm(x: Any) -> Any:
+def _has_rows_of_unit_norm(x: Any) -> Any:
     tolerance = torch.finfo(x.dtype).eps * x.size(-1) * 10
     return ((x.detach().norm(dim=-1) - 1).abs() <= tolerance).all(-1)
 
@@ -74,8 +64,7 @@ def _rows_of_unit_norm(x: Any) -> Any:
 TABLE = """
 boolean() 0 discrete: (x == 0) | (x == 1)
 one_hot() 1 discrete: ((x == 0) | (x == 1)).all(-1) & (x.sum(-1) == 1)
-nonnegative_integer_() 0 discrete: (x % 1 == 0) & (x >= 0)
-positive_integer_() 0 discrete: (x % 1 == 0) & (x >= 1)
+integer_greater_than(lower_bound) 0 discrete: (x % 1 == 0) & (x >= lower_bound)
 integer_interval(lower_bound, upper_bound) 0 discrete: (
     x % 1 == 0) & (lower_bound <= x) & (x <= upper_bound)
 multinomial(upper_bound) 1 discrete: (x >= 0).all(-1) & (x.sum(-1) <= upper_bound)
@@ -88,21 +77,26 @@ interval(lower_bound, upper_bound) 0: (lower_bound <= x) & (x <= upper_bound)
 simplex() 1: (x >= 0).all(-1) & ((x.sum(-1) - 1).abs() < 1e-6)
 lower_triangular() 2: _is_triangular(x)
 lower_cholesky() 2: _is_triangular(x) & (x.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
-corr_cholesky() 2: lower_cholesky.check(x) & _rows_of_unit_norm(x)
+corr_cholesky() 2: lower_cholesky.check(x) & _has_rows_of_unit_norm(x)
 square() 2: _is_square(x)
 symmetric() 2: _is_symmetric(x)
 positive_semidefinite() 2: _is_definite(x, -1e-6)
 positive_definite() 2: _is_definite(x, 0)
 """
-_ROW = re.compile(r"(\w+)\((.*?)\) (\d)( discrete)?: (.*)", re.DOTALL)
-for _line in re.split(r"\n(?=\w)", TABLE.strip()):
-    _name, _given, _dim, _is_discrete, _text = _ROW.fullmatch(_line).groups()  # pyright: ignore
-    _names = tuple(part for part in _given.split(", ") if part)
-    _class = _bounded(_name, _names, int(_dim), bool(_is_discrete), _text)
-    globals()["_" * (not _names) + _name] = _class
-    if not _names:
-        globals()[_name.rstrip("_")] = _class()
 _table: Any = globals()
+for (_row,) in rows(TABLE):
+    _name, _given, _dim, _is_discrete, _text = groups(
+        r"(\w+)\((.*?)\) (\d)( discrete)?: (.*)", _row
+    )
+    _bounds = parameters_of(_given)
+    _class = type("_" * (not _bounds) + _name, (Constraint,), {
+        "__doc__": f"Tensors with ``{_text}``.", "__module__": __name__, "event_dim": int(_dim),
+        "is_discrete": bool(_is_discrete), "_bounds": (*_bounds,),
+        "check": method_of(_text, _bounds, _table, "x"),
+    })  # fmt: skip
+    _table[_class.__name__] = _class
+    if not _bounds:
+        _table[_name] = _class()
 greater_than, interval, real = _table["greater_than"], _table["interval"], _table["real"]
 
 
@@ -113,13 +107,14 @@ def __getattr__(name: str) -> Any:
 class independent(Constraint):
     """Events of several axes, all of whose elements are in a set."""
 
-    _bounds = ("base_constraint", "reinterpreted_batch_ndims")
-
     def __init__(self, base_constraint: Any, reinterpreted_batch_ndims: int) -> None:
         self.base_constraint = base_constraint
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-        self.is_discrete = base_constraint.is_discrete
-        self.event_dim = base_constraint.event_dim + reinterpreted_batch_ndims
+
+    is_discrete = property(lambda self: self.base_constraint.is_discrete)
+    event_dim = property(
+        lambda self: self.base_constraint.event_dim + self.reinterpreted_batch_ndims
+    )
 
     def check(self, value: Any) -> Any:
         """Whether all elements of each event are in the set."""
@@ -130,6 +125,64 @@ class independent(Constraint):
             )
         return result.reshape((*result.shape[: result.dim() - n], -1)).all(-1)
 
+    def __repr__(self) -> str:
+        return f"IndependentConstraint({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
+
+
+class MixtureSameFamilyConstraint(independent):
+    """Values that are in the set of every component, which are along the last axis of a batch."""
+
+    def __init__(self, base_constraint: Any) -> None:
+        super().__init__(base_constraint, 0)
+
+    def check(self, value: Any) -> Any:
+        """Whether each event is in all of the sets."""
+        return super().check(value.unsqueeze(-1 - self.event_dim)).all(-1)
+
+    def __repr__(self) -> str:
+        return f"MixtureSameFamilyConstraint({self.base_constraint!r})"
+
+
+def split_along(value: Any, dim: int, lengths: Any) -> Any:
+    """Pieces of given lengths along an axis, without lengths the elements."""
+    return value.unbind(dim) if lengths is None else value.split(lengths, dim)
+
+
+def join_along(pieces: Any, dim: int, lengths: Any) -> Any:
+    """The Tensor of which ``split_along`` gives these pieces."""
+    return torch.stack(pieces, dim) if lengths is None else torch.cat(pieces, dim)
+
+
+class cat(Constraint):
+    """Pieces along an axis, of given lengths, each in a set of its own."""
+
+    def __init__(self, cseq: Any, dim: int = 0, lengths: Any = None) -> None:
+        self.cseq, self.dim = list(cseq), dim
+        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
+
+    is_discrete = property(lambda self: any(c.is_discrete for c in self.cseq))
+    event_dim = property(lambda self: max(c.event_dim for c in self.cseq))
+
+    def check(self, value: Any) -> Any:
+        """Whether each event of every piece is in its set."""
+        pieces = split_along(value, self.dim, self.lengths)
+        checks = [c.check(piece) for c, piece in zip(self.cseq, pieces, strict=True)]
+        return join_along(checks, self.dim, self.lengths)
+
+
+class stack(cat):
+    """Elements along an axis, each in a set of its own."""
+
+    def __init__(self, cseq: Any, dim: int = 0) -> None:
+        super().__init__(cseq, dim)
+        self.lengths = None
+
+    @property
+    def event_dim(self) -> int:
+        """Axes of an event, with that of the elements where it is among them."""
+        dim = max(c.event_dim for c in self.cseq)
+        return dim + (self.dim + dim < 0)
+
 
 class _dependent(Constraint):
     """A set that depends on other parameters: it has no check."""
@@ -138,15 +191,15 @@ class _dependent(Constraint):
         self._told = {"is_discrete": is_discrete, "event_dim": event_dim}
 
     def __call__(self, **told: Any) -> _dependent:
-        return _dependent(**told)
+        return _dependent(**self._told | told)
 
     def _tell(self, name: str) -> Any:
         if self._told[name] is None:
             raise NumgradNotImplementedError(f"{name} of a dependent constraint is not known")
         return self._told[name]
 
-    is_discrete = property(lambda self: self._tell("is_discrete"))  # type: ignore[assignment]
-    event_dim = property(lambda self: self._tell("event_dim"))  # type: ignore[assignment]
+    is_discrete = property(lambda self: self._tell("is_discrete"))
+    event_dim = property(lambda self: self._tell("event_dim"))
 
 
 class dependent_property(property, _dependent):  # type: ignore[misc]
@@ -156,7 +209,8 @@ class dependent_property(property, _dependent):  # type: ignore[misc]
         property.__init__(self, fn)
         _dependent.__init__(self, **told)
 
-    def __call__(self, fn: Any = None, **told: Any) -> dependent_property:  # noqa: D102
+    def __call__(self, fn: Callable[..., Any]) -> dependent_property:  # type: ignore[override]
+        """Decorate a property."""
         return dependent_property(fn, **self._told)
 
 
@@ -168,3 +222,4 @@ def is_dependent(constraint: Any) -> bool:
 dependent = _dependent()
 positive, nonnegative = greater_than(0.0), _table["greater_than_eq"](0.0)
 unit_interval, real_vector = interval(0.0, 1.0), independent(real, 1)
+nonnegative_integer, positive_integer = map(_table["integer_greater_than"], (0, 1))

@@ -3,27 +3,36 @@
 Note [Rows of transforms]
 -------------------------
 ``Name(parameter, ...) sign domain codomain: forward | inverse | log of the derivative`` are classes
-of functions, expressions of ``x`` and of ``y``, its value; those with a derivative are bijective.
+of functions, expressions of ``x`` and of ``y``, its value; those with a logarithm are bijective.
+Two more expressions say how the shape of ``x`` becomes that of ``y``, and back.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
-from functools import partial, reduce
+from copy import copy
+from functools import cached_property, reduce
 from typing import Any
 
-from numgrad.errors import NumgradNotImplementedError, NumgradValueError
+from numgrad.errors import NumgradNotImplementedError, NumgradTypeError, NumgradValueError
 from numgrad.torch.distributions import constraints
-from numgrad.torch.distributions.constraints import torch
-from numgrad.torch.distributions.distribution import inside_unit, lacking
+from numgrad.torch.distributions.constraints import join_along, split_along
+from numgrad.torch.distributions.utils import (
+    attribute_of,
+    groups,
+    initializer,
+    inside_unit,
+    lacking,
+    method_of,
+    parameters_of,
+    rows,
+    sum_rightmost,
+    torch,
+    tril_matrix_to_vec,
+    vec_to_tril_matrix,
+)  # fmt: skip
 from numgrad.torch.nn.functional import pad, softplus
-
-
-def sum_rightmost(value: Any, dim: int) -> Any:
-    """Sum over the last axes."""
-    return value.reshape((*value.shape[: value.dim() - dim], -1)).sum(-1) if dim else value
 
 
 class Transform:
@@ -36,19 +45,27 @@ class Transform:
     bijective: Any = False
     domain: Any = constraints.real
     codomain: Any = constraints.real
-    _parameters: tuple[str, ...] = ()
+    _parameters: tuple[str, ...] | None = None
     _call: Any = lacking("_call")
     _inverse: Any = lacking("_inverse")
     log_abs_det_jacobian: Any = lacking("log_abs_det_jacobian")
     sign: Any = property(lacking("sign"))
-    inv: Any = property(lambda self: _InverseTransform(self), doc="The inverse.")
+    inv: Any = cached_property(lambda self: _InverseTransform(self))
 
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
             raise NumgradValueError("cache_size must be 0 or 1")
         self._cache_size, self._cached = cache_size, (None, None)
 
-    @property
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in vars(self).items() if key != "inv"}
+
+    def _begin(self, given: dict[str, Any], cache_size: int) -> None:
+        """Take the parameters of a row."""
+        Transform.__init__(self, cache_size)
+        vars(self).update(given)
+
+    @cached_property
     def event_dim(self) -> int:
         """Number of axes of an event, on both sides."""
         if self.domain.event_dim == self.codomain.event_dim:
@@ -59,8 +76,8 @@ class Transform:
         """The same function with a cache, or without one."""
         if self._cache_size == cache_size:
             return self
-        new = type(self).__new__(type(self))
-        vars(new).update(vars(self), _cache_size=cache_size, _cached=(None, None))
+        new = copy(self)
+        new._cache_size, new._cached = cache_size, (None, None)
         return new
 
     def _at(self, side: int, given: Any, function: Callable[..., Any]) -> Any:
@@ -87,75 +104,107 @@ class Transform:
         """Shape of the argument."""
         return shape
 
+    def _values(self) -> list[Any]:
+        return [getattr(self, p) for p in self._parameters or ()]
+
     def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return False
-        values = [[getattr(t, p) for p in self._parameters] for t in (self, other)]
-        return all(bool(torch.as_tensor(a == b).all()) for a, b in zip(*values, strict=True))
+        if self._parameters is None or not isinstance(other, type(self)):
+            return self is other
+        pairs = zip(self._values(), other._values(), strict=True)
+        return all(a is b or bool(torch.as_tensor(a == b).all()) for a, b in pairs)
 
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{p}={getattr(self, p)}" for p in self._parameters)
-        return f"{type(self).__name__}({shown})"
+        return f"{type(self).__name__}()"
 
 
 class _InverseTransform(Transform):
     """The inverse of a transform."""
 
-    _parameters = ("_inv",)
+    _parameters = ("inv",)
 
     def __init__(self, transform: Any) -> None:
         super().__init__(transform._cache_size)
-        self._inv, self._inv_call = transform, transform
-        self.forward_shape, self.inverse_shape = transform.inverse_shape, transform.forward_shape
+        self._inv = transform
 
-    domain = property(lambda self: self._inv.codomain, doc="Set of arguments.")
-    codomain = property(lambda self: self._inv.domain, doc="Set of values.")
-    bijective = property(lambda self: self._inv.bijective)
-    sign = property(lambda self: self._inv.sign)
-    inv = property(lambda self: self._inv)
+    inv = property(lambda self: self._inv, doc="The transform.")
+    _call = property(lambda self: self._inv._inv_call)
+    _inverse = property(lambda self: self._inv)
+    forward_shape: Any = property(lambda self: self._inv.inverse_shape)
+    inverse_shape: Any = property(lambda self: self._inv.forward_shape)
+    domain = property(lambda self: self.inv.codomain, doc="Set of arguments.")
+    codomain = property(lambda self: self.inv.domain, doc="Set of values.")
+    bijective = property(lambda self: self.inv.bijective)
+    sign = property(lambda self: self.inv.sign)
 
     def with_cache(self, cache_size: int = 1) -> Any:
         """The same function with a cache, or without one."""
-        return self._inv.with_cache(cache_size).inv
+        return self.inv.with_cache(cache_size).inv
 
-    def __call__(self, x: Any) -> Any:
-        return self._inv._inv_call(x)
+    def _at(self, side: int, given: Any, function: Callable[..., Any]) -> Any:
+        return function(given)  # whose cache it is
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         """That of the function, with the other sign."""
-        return -self._inv.log_abs_det_jacobian(y, x)
+        return -self.inv.log_abs_det_jacobian(y, x)
+
+    def __repr__(self) -> str:
+        return f"_InverseTransform({self.inv!r})"
 
 
-class ComposeTransform(Transform):
+class CompositeTransform(Transform):
+    """Base of transforms whose inverse is of the same class: ``_mirrored`` makes it."""
+
+    _parts: Any = ()
+    bijective: Any = property(lambda self: all(p.bijective for p in self._parts))
+    sign: Any = property(lambda self: math.prod(p.sign for p in self._parts))
+    domain: Any = property(lambda self: self.inv.codomain)
+    _mirrored: Any
+
+    @cached_property
+    def inv(self) -> Any:
+        """The inverse."""
+        made = self._mirrored()
+        made.inv = self
+        return made
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        """The same function of parts that have a cache, or none."""
+        return type(self)(*self._values(), cache_size=cache_size)
+
+    def _inverse(self, y: Any) -> Any:
+        return self.inv._call(y)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        """Shape of the argument."""
+        return self.inv.forward_shape(shape)
+
+
+class ComposeTransform(CompositeTransform):
     """Functions one after the other."""
 
     _parameters = ("parts",)
 
     def __init__(self, parts: Sequence[Any], cache_size: int = 0) -> None:
         super().__init__(cache_size)
-        self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
+        given = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
+        self.parts = self._parts = given
 
-    def _side(self, parts: Any, near: str, far: str) -> Any:
-        """The set at one end, of as many axes as the parts need."""
+    def _mirrored(self) -> Any:
+        return ComposeTransform([part.inv for part in self.parts[::-1]])
+
+    @property
+    def codomain(self) -> Any:
+        """Set of values, of as many axes as the parts need."""
         dim, result = 0, constraints.real
-        for part in parts:
-            inner, result = getattr(part, near), getattr(part, far)
+        for part in self.parts:
+            inner, result = part.domain, part.codomain
             dim = max(dim, inner.event_dim) + result.event_dim - inner.event_dim
-        extra = dim - result.event_dim
-        return constraints.independent(result, extra) if extra > 0 else result
-
-    domain = property(lambda self: self._side(self.parts[::-1], "codomain", "domain"))
-    codomain = property(lambda self: self._side(self.parts, "domain", "codomain"))
-    bijective = property(lambda self: all(p.bijective for p in self.parts))
-    sign = property(lambda self: math.prod(p.sign for p in self.parts))
+        return reinterpreted(result, dim - result.event_dim)
 
     def _call(self, x: Any) -> Any:
         return reduce(lambda x, part: part(x), self.parts, x)
-
-    def _inverse(self, y: Any) -> Any:
-        return reduce(lambda y, part: part._inv_call(y), self.parts[::-1], y)
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         """Sum of those of the parts."""
@@ -174,12 +223,17 @@ class ComposeTransform(Transform):
         """Shape of the value."""
         return reduce(lambda shape, part: part.forward_shape(shape), self.parts, shape)
 
-    def inverse_shape(self, shape: Any) -> Any:
-        """Shape of the argument."""
-        return reduce(lambda shape, part: part.inverse_shape(shape), self.parts[::-1], shape)
+    def __repr__(self) -> str:
+        parts = ",\n    ".join(map(repr, self.parts))
+        return f"ComposeTransform(\n    {parts}\n)"
 
 
-class IndependentTransform(Transform):
+def reinterpreted(constraint: Any, dim: int) -> Any:
+    """A set of events of ``dim`` axes more."""
+    return constraints.independent(constraint, dim) if dim > 0 else constraint
+
+
+class IndependentTransform(CompositeTransform):
     """A function whose last axes of a batch are ones of an event."""
 
     _parameters = ("base_transform", "reinterpreted_batch_ndims")
@@ -188,22 +242,28 @@ class IndependentTransform(Transform):
         self, base_transform: Any, reinterpreted_batch_ndims: int, cache_size: int = 0
     ) -> None:
         super().__init__(cache_size)
-        self.base_transform = base = base_transform.with_cache(cache_size)
-        self.reinterpreted_batch_ndims = n = reinterpreted_batch_ndims
-        self.domain = constraints.independent(base.domain, n)
-        self.codomain = constraints.independent(base.codomain, n)
-        self.bijective, self._call, self._inverse = base.bijective, base, base._inv_call
-        self.forward_shape, self.inverse_shape = base.forward_shape, base.inverse_shape
+        self.base_transform = self._call = base_transform.with_cache(cache_size)
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+        self._parts = [self.base_transform]
+        self.forward_shape = self.base_transform.forward_shape
 
-    sign = property(lambda self: self.base_transform.sign)
+    def _mirrored(self) -> Any:
+        return IndependentTransform(self.base_transform.inv, self.reinterpreted_batch_ndims)
+
+    codomain = property(
+        lambda self: reinterpreted(self.base_transform.codomain, self.reinterpreted_batch_ndims)
+    )
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         """Sum over these axes."""
         log = self.base_transform.log_abs_det_jacobian(x, y)
         return sum_rightmost(log, self.reinterpreted_batch_ndims)
 
+    def __repr__(self) -> str:
+        return f"IndependentTransform({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
 
-class ReshapeTransform(Transform):
+
+class ReshapeTransform(CompositeTransform):
     """Events in another shape."""
 
     bijective, _parameters = True, ("in_shape", "out_shape")
@@ -213,47 +273,92 @@ class ReshapeTransform(Transform):
         self.in_shape, self.out_shape = torch.Size(in_shape), torch.Size(out_shape)
         if self.in_shape.numel() != self.out_shape.numel():
             raise NumgradValueError("in_shape, out_shape have different numbers of elements")
-        self.domain = constraints.independent(constraints.real, len(self.in_shape))
-        self.codomain = constraints.independent(constraints.real, len(self.out_shape))
-        self.forward_shape = partial(_replaced, self.in_shape, self.out_shape)
-        self.inverse_shape = partial(_replaced, self.out_shape, self.in_shape)
+        self.codomain = reinterpreted(constraints.real, len(self.out_shape))
+
+    sign = property(lacking("sign"))
+
+    def _mirrored(self) -> Any:
+        return ReshapeTransform(self.out_shape, self.in_shape)
+
+    def forward_shape(self, shape: Any) -> Any:
+        """Shape of the value."""
+        cut = len(shape) - len(self.in_shape)
+        if cut < 0:
+            raise NumgradValueError("Too few dimensions on input")
+        if shape[cut:] != self.in_shape:
+            raise NumgradValueError(
+                f"Shape mismatch: expected {tuple(shape[cut:])} but got {tuple(self.in_shape)}"
+            )
+        return shape[:cut] + self.out_shape
 
     def _call(self, x: Any) -> Any:
         return x.reshape(self.forward_shape(x.shape))
-
-    def _inverse(self, y: Any) -> Any:
-        return y.reshape(self.inverse_shape(y.shape))
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         """Zeros."""
         return torch.zeros(x.shape[: x.dim() - len(self.in_shape)], dtype=x.dtype)
 
 
-def _replaced(old: Any, new: Any, shape: Any) -> Any:
-    cut = len(shape) - len(old)
-    if cut < 0 or tuple(shape[cut:]) != tuple(old):
-        raise NumgradValueError(f"Shape mismatch: expected {tuple(shape)[cut:]} but got {old}")
-    return torch.Size(shape[:cut]) + new
+class CatTransform(CompositeTransform):
+    """Functions of pieces along an axis, of given lengths, by default 1."""
+
+    _parameters = ("transforms", "dim", "lengths")
+
+    def __init__(self, tseq: Any, dim: int = 0, lengths: Any = None, cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        if not all(isinstance(t, Transform) for t in tseq):
+            raise NumgradTypeError(f"{type(self).__name__}: takes Transforms, got {tseq!r}")
+        given = [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
+        self.transforms = self._parts = given
+        self.dim, self.lengths = dim, [1] * len(given) if lengths is None else list(lengths)
+
+    sign = property(lacking("sign"))
+    codomain = property(
+        lambda self: constraints.cat([t.codomain for t in self._parts], self.dim, self.lengths)
+    )
+
+    def _mirrored(self) -> Any:
+        return CatTransform([t.inv for t in self.transforms], self.dim, self.lengths)
+
+    def _slices(self, *values: Any) -> Any:
+        """Each transform with its piece of every value."""
+        pieces = [split_along(v, self.dim, self.lengths) for v in values]
+        return zip(self.transforms, *pieces, strict=True)
+
+    def _call(self, x: Any) -> Any:
+        return join_along([t(part) for t, part in self._slices(x)], self.dim, self.lengths)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        """Those of the pieces side by side; their sum where the axis is one of an event."""
+        most = max(t.event_dim for t in self.transforms)
+        logs = [
+            sum_rightmost(t.log_abs_det_jacobian(*parts), most - t.event_dim)
+            for t, *parts in self._slices(x, y)
+        ]
+        dim = (self.dim - x.dim() if self.dim >= 0 else self.dim) + most
+        return torch.cat(logs, dim) if dim < 0 else sum(logs)
 
 
-TABLE = """
-ExpTransform() 1 real positive: x.exp() | y.log() | x
-SigmoidTransform() 1 real unit_interval: inside_unit(torch.sigmoid(x)) | torch.logit(inside_unit(y))
-    | -softplus(-x) - softplus(x)
-TanhTransform() 1 real interval(-1.0,1.0): x.tanh() | torch.atanh(y)
-    | 2 * (math.log(2.0) - x - softplus(-2 * x))
-SoftplusTransform() 1 real positive: softplus(x) | torch.log(-torch.expm1(-y)) + y | -softplus(-x)
-PowerTransform(exponent) exponent.sign() positive positive: x.pow(exponent)
-    | y.pow(1 / exponent) | (exponent * y / x).abs().log()
-AbsTransform() None real positive: x.abs() | y | None
-SoftmaxTransform() None real_vector simplex: torch.softmax(x, -1) | y.log() | None
-LowerCholeskyTransform() None independent(real,2) lower_cholesky: _on_diagonal(torch.exp, x)
-    | _on_diagonal(torch.log, y) | None
-PositiveDefiniteTransform() None independent(real,2) positive_definite: _square(_on_diagonal(
-    torch.exp, x)) | _on_diagonal(torch.log, torch.linalg.cholesky(y)) | None
-AffineTransform(loc, scale) torch.as_tensor(scale).sign() real real: loc + scale * x
-    | (y - loc) / scale | torch.as_tensor(scale).abs().log().to(x.dtype).expand(x.shape)
-"""
+class StackTransform(CatTransform):
+    """Functions of the elements along an axis."""
+
+    _parameters = ("transforms", "dim")
+
+    def __init__(self, tseq: Any, dim: int = 0, cache_size: int = 0) -> None:
+        super().__init__(tseq, dim, None, cache_size)
+        self.lengths = None
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        """Those of the elements side by side."""
+        logs = [t.log_abs_det_jacobian(*parts) for t, *parts in self._slices(x, y)]
+        return torch.stack(logs, self.dim)
+
+
+def _shape(self: Any, shape: Any) -> Any:
+    """A shape of enough axes, broadcast with those of the parameters."""
+    if len(shape) < self.domain.event_dim:
+        raise NumgradValueError("Too few dimensions on input")
+    return torch.broadcast_shapes(shape, *[getattr(v, "shape", ()) for v in self._values()])
 
 
 def _on_diagonal(function: Any, x: Any) -> Any:
@@ -265,84 +370,139 @@ def _square(root: Any) -> Any:
     return root @ root.mT
 
 
-def _of_row(line: str) -> type:
-    """A class of a row: Note [Rows of transforms]."""
-    head, rest = re.sub(r"\s+", " ", line).split(": ", 1)
-    match = re.fullmatch(r"(\w+)\((.*?)\) (\S+) (\S+) (\S+)", head)
-    assert match is not None, line
-    name, given, sign, domain, codomain = match.groups()
-    names = tuple(part for part in given.split(", ") if part)
-
-    def member(text: str, *operands: str) -> Callable[..., Any]:
-        made = eval(f"lambda {', '.join([*operands, *names])}: {text}", globals())
-        return lambda self, *given: made(*given, *[getattr(self, p) for p in names])
-
-    def __init__(self: Any, *args: Any, cache_size: int = 0, **named: Any) -> None:
-        Transform.__init__(self, named.pop("cache_size", cache_size))
-        dim = named.pop("event_dim", args[len(names)] if len(args) > len(names) else 0)
-        vars(self).update(zip(names, args, strict=False), **named)
-        if dim:
-            self.domain = self.codomain = constraints.independent(constraints.real, dim)
-            self._dim = dim
-
-    forward, inverse, log = rest.split(" | ")
-    log_of = member(log, "x", "y")
-    members = {
-        "__init__": __init__, "__doc__": f"The function ``{forward}``.", "__module__": __name__,
-        "_parameters": names, "bijective": sign != "None", "_call": member(forward, "x"),
-        "_inverse": member(inverse, "y"), "domain": eval(domain, dict(vars(constraints))),
-        "codomain": eval(codomain, dict(vars(constraints))), "_dim": 0,
-        "log_abs_det_jacobian": lambda self, x, y: sum_rightmost(log_of(self, x, y), self._dim),
-        "forward_shape": _broadcast, "inverse_shape": _broadcast,
-    }  # fmt: skip
-    if sign == "None":
-        del members["log_abs_det_jacobian"]
-    else:
-        members["sign"] = property(member(sign))
-    return type(name, (Transform,), members)
+def _sign(scale: Any) -> Any:
+    return scale.sign() if isinstance(scale, torch.Tensor) else (scale > 0) - (scale < 0)
 
 
-def _broadcast(self: Any, shape: Any) -> Any:
-    return torch.broadcast_shapes(
-        shape, *[getattr(getattr(self, p), "shape", ()) for p in self._parameters]
-    )
+def _log_size(scale: Any, x: Any) -> Any:
+    """Logarithm of the size of a factor, in the shape of ``x``."""
+    size = scale.abs() if isinstance(scale, torch.Tensor) else torch.full_like(x, abs(scale))
+    return size.log().expand(x.shape)
 
 
-for _line in re.split(r"\n(?=\w)", TABLE.strip()):
-    _class = _of_row(_line)
-    globals()[_class.__name__] = _class
+def _lengthened(shape: Any, more: int) -> Any:
+    return (*shape[:-1], shape[-1] + more)
+
+
+def _sticks(x: Any) -> Any:
+    """Logarithms of the odds at which parts of a stick are broken off, equal where ``x`` is 0."""
+    return x - torch.arange(x.shape[-1], 0, -1, dtype=x.dtype).log()
+
+
+def _broken(x: Any) -> Any:
+    """Points of the simplex of one dimension more, by breaking off shares of a stick."""
+    z = inside_unit(torch.sigmoid(_sticks(x)))
+    return pad(z, [0, 1], value=1) * pad((1 - z).cumprod(-1), [1, 0], value=1)
+
+
+def _unbroken(y: Any) -> Any:
+    """The vector that is broken to ``y``."""
+    rest = (1 - y.cumsum(-1))[..., :-1].clamp(min=torch.finfo(y.dtype).tiny)
+    return y[..., :-1].log() - rest.log() - _sticks(torch.zeros_like(rest))
+
+
+def _correlations(x: Any) -> Any:
+    """Cholesky factors of correlation matrices, by partial correlations ``tanh(x)``.
+
+    Row by row they are the shares of a stick, as in Lewandowski, Kurowicka, Joe (2009).
+    """
+    eps = torch.finfo(x.dtype).eps
+    partial = vec_to_tril_matrix(x.tanh().clamp(min=-1 + eps, max=1 - eps), -1)
+    rest = (1 - partial**2).sqrt().cumprod(-1)
+    eye = torch.eye(partial.shape[-1], dtype=x.dtype)
+    return (partial + eye) * pad(rest[..., :-1], [1, 0], value=1)
+
+
+def _rest_of_rows(y: Any) -> Any:
+    """Squares of the parts of rows of unit norm that lie behind each element."""
+    return 1 - (y * y).cumsum(-1)
+
+
+def _partial(y: Any) -> Any:
+    """The vector of which Cholesky factors of correlations are made."""
+    before = pad(_rest_of_rows(y)[..., :-1], [1, 0], value=1)
+    return torch.atanh(tril_matrix_to_vec(y, -1) / tril_matrix_to_vec(before, -1).sqrt())
+
+
+def _log_correlations(x: Any, y: Any) -> Any:
+    rest = 0.5 * tril_matrix_to_vec(_rest_of_rows(y), -2).log().sum(-1)
+    return rest - 2 * (x + softplus(-2 * x) - math.log(2)).sum(-1)
+
+
+def _triangle_shape(shape: Any) -> Any:
+    n = round((0.25 + 2 * shape[-1]) ** 0.5 + 0.5)
+    if n * (n - 1) // 2 != shape[-1]:
+        raise NumgradValueError("Input is not a flattened lower-diagonal number")
+    return (*shape[:-1], n, n)
+
+
+def _triangle_length(shape: Any) -> Any:
+    if shape[-2] != shape[-1]:
+        raise NumgradValueError("Input is not square")
+    return (*shape[:-2], shape[-1] * (shape[-1] - 1) // 2)
+
+
+TABLE = """
+ExpTransform() 1 real positive: x.exp() | y.log() | x
+SigmoidTransform() 1 real unit_interval: inside_unit(torch.sigmoid(x))
+    | inside_unit(y).log() - torch.log1p(-inside_unit(y)) | -softplus(-x) - softplus(x)
+TanhTransform() 1 real interval(-1.0, 1.0): x.tanh() | torch.atanh(y)
+    | 2 * (math.log(2.0) - x - softplus(-2 * x))
+SoftplusTransform() 1 real positive: softplus(x) | torch.log(-torch.expm1(-y)) + y | -softplus(-x)
+PowerTransform(exponent) _sign(exponent) positive positive: x.pow(exponent) | y.pow(1 / exponent)
+    | (exponent * y / x).abs().log()
+AffineTransform(loc, scale, event_dim = 0) _sign(scale) reinterpreted(real, event_dim)
+    reinterpreted(real, event_dim): loc + scale * x | (y - loc) / scale
+    | sum_rightmost(_log_size(scale, x), event_dim)
+CumulativeDistributionTransform(distribution) 1 distribution.support unit_interval:
+    distribution.cdf(x) | distribution.icdf(y) | distribution.log_prob(x)
+AbsTransform() None real positive: x.abs() | y
+SoftmaxTransform() None real_vector simplex: torch.softmax(x, -1) | y.log()
+LowerCholeskyTransform() None independent(real, 2) lower_cholesky: _on_diagonal(torch.exp, x)
+    | _on_diagonal(torch.log, y)
+PositiveDefiniteTransform() None independent(real, 2) positive_definite:
+    _square(_on_diagonal(torch.exp, x)) | _on_diagonal(torch.log, torch.linalg.cholesky(y))
+StickBreakingTransform() None real_vector simplex: _broken(x) | _unbroken(y)
+    | (y[..., :-1].log() - softplus(_sticks(x))).sum(-1)
+    | _lengthened(x, 1) | _lengthened(y, -1)
+CorrCholeskyTransform() None real_vector corr_cholesky: _correlations(x) | _partial(y)
+    | _log_correlations(x, y) | _triangle_shape(x) | _triangle_length(y)
+"""
 _table: Any = globals()
+_SET = r"(\w[\w.]*(?:\([^)]*\))?)"
+
+
+def _of_row(row: str) -> None:
+    """Add a class: Note [Rows of transforms]."""
+    head, text = row.split(": ", 1)
+    name, given, *sets = groups(rf"(\w+)\((.*?)\) (\S+) {_SET} {_SET}", head)
+    names, scope = parameters_of(given), vars(constraints) | _table
+    formulas = text.split(" | ")
+    members: dict[str, Any] = {
+        "__init__": initializer(names, "cache_size=0"), "__module__": __name__,
+        "__doc__": f"The function ``{formulas[0]}``.", "bijective": len(formulas) > 2,
+        "_parameters": (*names,), "forward_shape": _shape, "inverse_shape": _shape,
+    } | {
+        key: attribute_of(value, names, scope)
+        for key, value in zip(("sign", "domain", "codomain"), sets, strict=True)
+        if value != "None"
+    } | {
+        key: method_of(formula, names, scope, *operands)
+        for (key, operands), formula in zip(_METHODS.items(), formulas, strict=False)
+    }  # fmt: skip
+    _table[name] = type(name, (Transform,), members)
+
+
+_METHODS = {
+    "_call": "x", "_inverse": "y", "log_abs_det_jacobian": "xy", "forward_shape": "x",
+    "inverse_shape": "y",
+}  # fmt: skip
+"""Methods that the expressions of a row are, and their operands."""
+for (_row,) in rows(TABLE):
+    _of_row(_row)
+NAMES = [_name for _name in _table if _name.endswith("Transform") and _name[0] != "_"]
 identity_transform = ComposeTransform([])
-
-
-class StickBreakingTransform(Transform):
-    """Vectors to points of the simplex of one dimension more, by breaking off shares of a stick."""
-
-    domain, codomain, bijective = constraints.real_vector, constraints.simplex, True
-
-    def _offset(self, x: Any) -> Any:
-        return torch.arange(x.shape[-1], 0, -1, dtype=x.dtype).log()
-
-    def _call(self, x: Any) -> Any:
-        z = inside_unit(torch.sigmoid(x - self._offset(x)))
-        return pad(z, [0, 1], value=1) * pad((1 - z).cumprod(-1), [1, 0], value=1)
-
-    def _inverse(self, y: Any) -> Any:
-        rest = (1 - y.cumsum(-1))[..., :-1].clamp(min=torch.finfo(y.dtype).tiny)
-        return y[..., :-1].log() - rest.log() + self._offset(rest)
-
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """Sum of the logarithms of the shares' derivatives."""
-        x = x - self._offset(x)
-        return (-x - softplus(-x) + y[..., :-1].log()).sum(-1)
-
-    def forward_shape(self, shape: Any) -> Any:
-        """Shape of the value."""
-        return torch.Size((*shape[:-1], shape[-1] + 1))
-
-    def inverse_shape(self, shape: Any) -> Any:
-        """Shape of the argument."""
-        return torch.Size((*shape[:-1], shape[-1] - 1))
+NAMES += ["identity_transform", "biject_to", "transform_to"]
 
 
 class ConstraintRegistry:
@@ -357,7 +517,9 @@ class ConstraintRegistry:
             return lambda made: self.register(constraint, made)
         kind = type(constraint) if isinstance(constraint, constraints.Constraint) else constraint
         if not (isinstance(kind, type) and issubclass(kind, constraints.Constraint)):
-            raise TypeError(f"register: takes a Constraint or a class of them, got {constraint!r}")
+            raise NumgradTypeError(
+                f"register: takes a Constraint or a class of them, got {constraint!r}"
+            )
         self._registry[kind] = factory
         return factory
 
@@ -371,33 +533,36 @@ class ConstraintRegistry:
 
 
 biject_to, transform_to = ConstraintRegistry(), ConstraintRegistry()
-_EXP, _AFFINE = _table["ExpTransform"], _table["AffineTransform"]
 
 
-def _onto_interval(c: Any) -> Any:
-    if (c.lower_bound, c.upper_bound) == (0, 1):
-        return _table["SigmoidTransform"]()
-    scale = c.upper_bound - c.lower_bound
-    return ComposeTransform([_table["SigmoidTransform"](), _AFFINE(c.lower_bound, scale)])
+def _onto_interval(low: Any, high: Any) -> Any:
+    sigmoid = _table["SigmoidTransform"]()
+    if isinstance(low, int | float) and low == 0 and high == 1:
+        return sigmoid
+    return ComposeTransform([sigmoid, _table["AffineTransform"](low, high - low)])
 
 
-def _onto_half_line(c: Any) -> Any:
-    if hasattr(c, "upper_bound"):
-        return ComposeTransform([_EXP(), _AFFINE(c.upper_bound, -1)])
-    return _EXP() if c.lower_bound == 0 else ComposeTransform([_EXP(), _AFFINE(c.lower_bound, 1)])
+def _onto_half_line(end: Any, sign: int) -> Any:
+    return ComposeTransform([_table["ExpTransform"](), _table["AffineTransform"](end, sign)])
 
 
-for _registry in (biject_to, transform_to):
-    _set: Any = vars(constraints)
-    _registry.register(_set["real"], lambda c: identity_transform)
-    _registry.register(constraints.independent, lambda c, r=_registry: IndependentTransform(
-        r(c.base_constraint), c.reinterpreted_batch_ndims))  # fmt: skip
-    for _name in ("greater_than", "greater_than_eq", "less_than"):
-        _registry.register(_set[_name], _onto_half_line)
-    for _name in ("interval", "half_open_interval"):
-        _registry.register(_set[_name], _onto_interval)
-    _simplex = StickBreakingTransform if _registry is biject_to else _table["SoftmaxTransform"]
-    _registry.register(_set["simplex"], lambda c, made=_simplex: made())
-    _registry.register(_set["lower_cholesky"], lambda c: _table["LowerCholeskyTransform"]())
-    for _name in ("positive_definite", "positive_semidefinite"):
-        _registry.register(_set[_name], lambda c: _table["PositiveDefiniteTransform"]())
+ONTO = """
+real: identity_transform
+independent: IndependentTransform(onto(c.base_constraint), c.reinterpreted_batch_ndims)
+greater_than greater_than_eq: _onto_half_line(c.lower_bound, 1)
+less_than: _onto_half_line(c.upper_bound, -1)
+interval half_open_interval: _onto_interval(c.lower_bound, c.upper_bound)
+simplex: StickBreakingTransform() if onto is biject_to else SoftmaxTransform()
+corr_cholesky: CorrCholeskyTransform()
+cat: CatTransform([onto(part) for part in c.cseq], c.dim, c.lengths)
+stack: StackTransform([onto(part) for part in c.cseq], c.dim)
+lower_cholesky: LowerCholeskyTransform()
+positive_definite positive_semidefinite: PositiveDefiniteTransform()
+"""
+"""Sets, and the transform ``onto`` a set ``c``; the last two rows are no bijections."""
+for _number, (_row,) in enumerate(rows(ONTO)):
+    _sets, _text = _row.split(": ")
+    for _registry in (biject_to, transform_to)[_number > 8 :]:
+        _factory = eval(f"lambda onto: lambda c: {_text}", _table)(_registry)
+        for _name in _sets.split():
+            _registry.register(vars(constraints)[_name], _factory)
