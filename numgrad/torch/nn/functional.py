@@ -8,11 +8,12 @@ from typing import Any
 
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.core.op import OPS
+from numgrad.errors import NumgradError
 from numgrad.nn import functional as _base
 from numgrad.torch.calls import write
 from numgrad.torch.missing import refuse as _refuse
-from numgrad.torch.nn.layers import DTYPES, REFUSALS, as_runtime_error, legacy_reduction, of_dtypes
-from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap, wrapped
+from numgrad.torch.nn.layers import DTYPES, legacy_reduction, of_dtypes
+from numgrad.torch.wrapping import Parameter, Tensor, as_runtime_error, unwrap, wrap, wrapped
 
 _OURS = (Tensor, Parameter)
 _LEGACY = ("size_average", "reduce", "_stacklevel")
@@ -42,7 +43,7 @@ def of_functional(function: Callable[..., Any]) -> Callable[..., Any]:
             given[2] = None  # the stride is the length of the window
         try:
             result = function(*given, **params)
-        except REFUSALS as error:
+        except NumgradError as error:
             as_runtime_error(error)
             raise
         if bare:
