@@ -352,6 +352,9 @@ REASONS = {
         inference_mode_handle_indirect_view_on_rebase
         inference_mode_inf_tensor_in_normal_mode_view_op
     """,
+    "gradients of leaves lie contiguously, whatever the leaf's order of axes": """
+        strided_leaf_grad_layout_cpu*
+    """,
 }
 """Why tests may fail -> their names, without ``test_`` and with ``*`` for any characters."""
 
