@@ -189,6 +189,9 @@ REASONS = {
         pad_sequence_with_non_iterable_sequences poisson_forward_ad scatter_zero_size_index_cpu*
         simple_view_cpu* skip_init_cpu*
     """,
+    "what torch.func makes of a Function, or gives back, has another name or is another object": """
+        grad_fn_name_cpu* inplace_fallback_unary
+    """,
     "what torch.func restricts is allowed": """
         function_returns_input_inner_requires_grad_*_save_tensors_input_mark_dirty_False_cpu
         function_returns_input_inner_requires_grad_*_save_tensors_output_mark_dirty_False_cpu
@@ -266,6 +269,7 @@ REASONS = {
     """,
     "takes longer than the driver waits": """
         ReplicationPad3d_large_cpu dirichlet_multivariate distribution_expand
+        maml_omniglot_mechanism_functional_call_cpu*
     """,
     "what PyTorch has no derivative of has one": """
         not_implemented_fwad scatter_index_reduce_prod_gradgrad_error_cpu*
