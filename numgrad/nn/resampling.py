@@ -239,10 +239,9 @@ def _lengths(
         return along_axes(name, "size", size, rank, 1), (None,) * rank
     factors = factors_of(name, scale_factor, rank)
     lengths = tuple(floor(n * f) for n, f in zip(sizes, factors, strict=True))
-    if min(lengths) < 1:
-        raise NumgradValueError(
-            f"{name}: scale_factor {scale_factor} leaves nothing of lengths {tuple(sizes)}"
-        )
+    if not 1 <= min(lengths) <= max(lengths) < 2**48:
+        what = "leaves nothing" if min(lengths) < 1 else "makes more than memory has"
+        raise NumgradValueError(f"{name}: scale_factor {scale_factor} {what} of {tuple(sizes)}")
     return lengths, factors
 
 
@@ -492,7 +491,7 @@ def _taps(at: Any, n: int, mode: str, padding: str, align: bool) -> list[tuple[A
     at = _inside(at, n, padding, align)
     if mode == "nearest":
         # the derivative in the place is zero, rather than none
-        weight = 1 + where(np.isfinite(at), at, 0.0) * 0 if at.requires_grad else 1.0
+        weight = 1 + where(np.isfinite(at), at, 0.0) * 0 if at.requires_grad else at.dtype.type(1)
         return [_tap(np.round(at.detach()), weight, n, padding)]
     low = np.floor(at.detach())
     return [_tap(low, 1 - (at - low), n, padding), _tap(low + 1, at - low, n, padding)]

@@ -298,6 +298,22 @@ def square(x):
 square.vjp(x=lambda g, x: g * (2 * np.conj(x)))
 
 
+@elementwise(ref=lambda x: np.multiply(np.multiply(x, x), x), internal=True, method=False,
+             smooth=True)  # fmt: skip
+def cube(x):
+    """The third power by products, which ``power`` need not give to the last bit.
+
+    Examples
+    --------
+    >>> ng.ops["cube"](ng.tensor([-3.0, 0.5]))
+    tensor([-27.   ,   0.125])
+    """
+    return x * x * x
+
+
+cube.vjp(x=lambda g, x: (3 * g) * np.conj(np.square(x)))
+
+
 @elementwise(ref=np.reciprocal, domain=(0.5, 3.0))
 def reciprocal(x):
     """One divided by the operand.

@@ -681,17 +681,15 @@ def publish(space: str, public: dict[str, Any], rows: dict[str, TableRow]) -> No
             public[f"{name}_"] = vars(Tensor)[f"{name}_"]
 
 
-def _power_by_products(general: Callable[..., Any]) -> Callable[..., Any]:
+def _power_by_products(
+    general: Callable[..., Any], products: dict[float, Any]
+) -> Callable[..., Any]:
     """The power, squares and cubes of floats by products, as PyTorch computes them."""
-    square, multiply = FUNCTIONS["square"], FUNCTIONS["mul"]
 
     def method(self: Tensor, exponent: Any, *args: Any, **params: Any) -> Any:
-        kind = type(exponent)
-        if (kind is int or kind is float) and self._tensor.dtype.kind in "fc":
-            if exponent == 2:
-                return square(self)
-            if exponent == 3:
-                return multiply(square(self), self)
+        number = type(exponent) is int or type(exponent) is float
+        if number and exponent in products and self._tensor.dtype.kind in "fc":
+            return products[exponent](self)
         return general(self, exponent, *args, **params)
 
     method.__name__ = method.__qualname__ = general.__name__
@@ -707,8 +705,11 @@ def publish_operators() -> None:
         setattr(Tensor, f"__r{dunder}__", reflected_of(function))
         if "inplace" in function.row.flags:
             setattr(Tensor, f"__i{dunder}__", inplace_of(function.row, True))
+    cube = OPS["cube"]
+    third = TableRow("pow", lambda input: cube(input), Section.read("same 1"), "", "", cube)
+    products: dict[float, Any] = {2: FUNCTIONS["square"], 3: function_of(third)}
     for name in ("pow", "__pow__"):
-        setattr(Tensor, name, _power_by_products(vars(Tensor)[name]))
+        setattr(Tensor, name, _power_by_products(vars(Tensor)[name], products))
     Tensor.__rdiv__ = vars(Tensor)["__rtruediv__"]  # pyright: ignore
     for name in _COMPARISONS:
         setattr(Tensor, f"__{name}__", operator_of(FUNCTIONS[name]))

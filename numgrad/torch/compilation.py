@@ -124,8 +124,10 @@ def _compiled(function: Callable[..., Any], fullgraph: bool, dynamic: bool) -> C
     return called
 
 
-_MANY, _MOST, _REACH = 8, 64, 2_000
-"""Programs after which numbers become inputs, and after which there are no more; objects."""
+_MANY, _MOST = 8, 64
+"""Programs after which numbers become inputs, and after which there are no more."""
+_REACH, _DATA = 100_000, 10_000
+"""Objects that are looked at, and the length from which a container is taken for data."""
 _VALUES = (bool, int, float, complex, str, bytes, type(None))
 
 
@@ -314,6 +316,8 @@ def _places(function: Any, values: list[Any]) -> Iterator[Any]:
         if type(x) in _VALUES or isinstance(x, Tensor | np.ndarray | type) or id(x) in seen:
             continue
         seen[id(x)] = x
+        if isinstance(x, dict | list) and len(x) >= _DATA:
+            continue
         for value, kind, _, holder, _ in referents(x) or ():
             waiting.append(value)
             if kind == CELL:

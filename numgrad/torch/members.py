@@ -350,7 +350,10 @@ class TensorMembers:
                 if isinstance(value, Base)
                 else value.astype(target.dtype)
             )
-        target.copy_(value)
+        try:
+            target.copy_(value)
+        except NumgradValueError as error:
+            raise NumgradRuntimeError(str(error)) from error
         return self
 
     def fill_(self, value: Any) -> Any:
@@ -386,8 +389,7 @@ class TensorMembers:
         """Replace each element by what a function gives for it and that of another."""
         a, b = np.broadcast_arrays(self._tensor._array, tensor._tensor._array)
         flat = [callable(u, v) for u, v in zip(a.ravel().tolist(), b.ravel().tolist(), strict=True)]
-        self._tensor.copy_(np.array(flat, a.dtype).reshape(a.shape))
-        return self
+        return self.copy_(np.array(flat, a.dtype).reshape(a.shape))
 
     __getitem__ = indexing.getitem
     __setitem__ = indexing.setitem

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -10,19 +11,19 @@ from numgrad.torch.missing import refuse
 
 
 class _Path(ModuleType):
-    """A module under another path, with all its names."""
+    """A module under another path, with all its names; it is loaded when one is asked for."""
 
-    def __init__(self, name: str, home: Any) -> None:
-        super().__init__(name, f"``{home.__name__}`` under another path.")
+    def __init__(self, name: str, home: str) -> None:
+        super().__init__(name, f"``{home}`` under another path.")
         self.__dict__["_home"], self.__dict__["__path__"] = home, []
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return getattr(self._home, name)
+        return getattr(import_module(self._home), name)
 
     def __dir__(self) -> list[str]:
-        return [*dir(self._home)]
+        return [*dir(import_module(self._home))]
 
 
 def module_of(path: str, doc: str, members: dict[str, Any]) -> None:
@@ -42,6 +43,6 @@ def alias(home: str, text: str) -> None:
     for path in text.split():
         name = f"numgrad.torch.{path}"
         parent, _, last = name.rpartition(".")
-        sys.modules[name] = module = _Path(name, sys.modules[home])
+        sys.modules[name] = module = _Path(name, home)
         if last not in vars(sys.modules[parent]):
             setattr(sys.modules[parent], last, module)

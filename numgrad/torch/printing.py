@@ -54,12 +54,15 @@ def _real_format(numbers: np.ndarray) -> tuple[Any, int]:
     return (lambda v: text(v).rjust(width)), width
 
 
-def _formatter(numbers: np.ndarray) -> tuple[Any, int]:
+def _ends(n: int, short: bool) -> Any:
+    """Numbers of the rows that are shown, and None for those left out, if it is to be short."""
     edge = _options["edgeitems"]
-    if numbers.size > _options["threshold"]:  # the numbers that are shown
-        for axis, n in enumerate(numbers.shape):
-            if n > 2 * edge:
-                numbers = np.take(numbers, [*range(edge), *range(n - edge, n)], axis)
+    return [*range(edge), None, *range(n - edge, n)] if short and n > 2 * edge else range(n)
+
+
+def _formatter(numbers: np.ndarray, short: bool) -> tuple[Any, int]:
+    for axis, n in enumerate(numbers.shape if short else ()):  # the numbers that are shown
+        numbers = np.take(numbers, [k for k in _ends(n, short) if k is not None], axis)
     if numbers.dtype.kind != "c":
         return _real_format(numbers)
     real, width = _real_format(np.real(numbers))
@@ -72,31 +75,19 @@ def _formatter(numbers: np.ndarray) -> tuple[Any, int]:
     return text, width + second + 1
 
 
-def _body(array: np.ndarray, text: Any, width: int, indent: int) -> str:
+def _body(array: np.ndarray, text: Any, width: int, short: bool, indent: int) -> str:
     if not array.ndim:
         return text(array[()])
-    edge = _options["edgeitems"]
-    summarise = array_size(array) > _options["threshold"] and array.shape[0] > 2 * edge
-    rows = (
-        [*range(edge), None, *range(array.shape[0] - edge, array.shape[0])]
-        if summarise
-        else range(len(array))
-    )
-    between = " ..." if array.ndim == 1 else "..."
-    parts = [between if k is None else _body(array[k], text, width, indent + 1) for k in rows]
+    parts = [
+        "..." if k is None else _body(array[k], text, width, short, indent + 1)
+        for k in _ends(len(array), short)
+    ]
     if array.ndim > 1:
         return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
+    parts = [" ..." if part == "..." else part for part in parts]
     per_line = max(1, (_options["linewidth"] - indent) // (width + 2))
     lines = [", ".join(parts[k : k + per_line]) for k in range(0, len(parts), per_line)]
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
-
-
-_whole = [0]
-
-
-def array_size(array: np.ndarray) -> int:
-    """Number of elements of the Tensor that is shown."""
-    return max(_whole[-1], array.size)
 
 
 def shown(x: Any) -> str:
@@ -110,13 +101,10 @@ def shown(x: Any) -> str:
         return f"BatchedTensor(lvl={level}, bdim=0, value={shown(wrapped(x._tensor.value))})"
     array = x._tensor.numpy(force=True)
     prefix = "tensor("
-    usual = {get_default_dtype().numpy, np.dtype(np.int64), np.dtype(bool)}
-    behind = []
-    real = array.dtype in usual
-    if not (real and (array.size or array.dtype.kind == "f")) and (
-        array.dtype != get_default_dtype().to_complex().numpy
-    ):
-        behind = [f"dtype={OF[array.dtype]!r}"]
+    default, short = get_default_dtype(), array.size > _options["threshold"]
+    others = [default.to_complex().numpy, np.int64, np.bool] if array.size else []
+    known = array.dtype in [default.numpy, *others]
+    behind = [] if known else [f"dtype={OF[array.dtype]!r}"]
     if not array.size and array.ndim != 1:
         behind.insert(0, f"size={tuple(array.shape)}")
     node = x._tensor.grad_fn
@@ -128,11 +116,8 @@ def shown(x: Any) -> str:
         behind.append("requires_grad=True")
     if has_tangent(x._tensor):
         behind.append(f"tangent={forward_ad.unpack_dual(x).tangent}")
-    _whole.append(array.size)
-    try:
-        body = _body(array, *_formatter(array), len(prefix)) if array.size else "[]"
-    finally:
-        _whole.pop()
+    form = _formatter(array, short) if array.size else (str, 0)
+    body = _body(array, *form, short, len(prefix)) if array.size else "[]"
     text = prefix + body
     used = len(text) - text.rfind("\n") + 1
     for part in behind:

@@ -278,14 +278,19 @@ def binomial(count: Any, prob: Any, generator: Any = None, *, d: Any = None) -> 
     )  # fmt: skip
 
 
-def _filling(name: str, draw: Callable[..., Any], **defaults: Any) -> Callable[..., Tensor]:
-    """A method that fills a Tensor with random numbers."""
+def _filling(
+    name: str, draw: Callable[..., Any], needs: str, defaults: dict[str, Any]
+) -> Callable[..., Tensor]:
+    """A method that fills a Tensor with random numbers, of parameters that fulfil a condition."""
+    holds = eval(f"lambda {', '.join(defaults)}: {needs}") if needs else None
 
     def method(self: Tensor, *args: Any, generator: Any = None, **given: Any) -> Tensor:
         values = {**defaults, **dict(zip(defaults, args, strict=False)), **given}
         target: Any = self._tensor
 
         numbers = [values[key] for key in defaults]
+        if holds is not None and not holds(*numbers):
+            raise NumgradRuntimeError(f"{name} expects {needs}, but found {values}")
         new = drawn(draw, tuple(target.shape), target.dtype, generator, numbers)
         target.copy_(new._tensor)
         return self
@@ -296,17 +301,18 @@ def _filling(name: str, draw: Callable[..., Any], **defaults: Any) -> Callable[.
 
 
 METHODS: dict[str, Callable[..., Tensor]] = {
-    name: _filling(name, draw, **defaults)
-    for name, draw, defaults in (
-        ("normal_", _draw_normal, {"mean": 0.0, "std": 1.0}),
-        ("uniform_", _draw_uniform, {"from": 0.0, "to": 1.0}),
-        ("random_", _draw_integers, {"from": None, "to": None}),
-        ("exponential_", lambda s, n, d, r: s.exponential(1 / r, n), {"lambd": 1.0}),
-        ("geometric_", lambda s, n, d, p: s.geometric(p, n), {"p": 0.5}),
-        ("cauchy_", lambda s, n, d, m, w: m + w * s.standard_cauchy(n),
+    name: _filling(name, draw, needs, defaults)
+    for name, draw, needs, defaults in (
+        ("normal_", _draw_normal, "", {"mean": 0.0, "std": 1.0}),
+        ("uniform_", _draw_uniform, "", {"from": 0.0, "to": 1.0}),
+        ("random_", _draw_integers, "", {"from": None, "to": None}),
+        ("exponential_", lambda s, n, d, r: s.exponential(1 / r, n), "lambd > 0.0", {"lambd": 1.0}),
+        ("geometric_", lambda s, n, d, p: s.geometric(p, n), "0 < p < 1", {"p": 0.5}),
+        ("cauchy_", lambda s, n, d, m, w: m + w * s.standard_cauchy(n), "sigma > 0.0",
          {"median": 0.0, "sigma": 1.0}),
-        ("log_normal_", lambda s, n, d, m, w: s.lognormal(m, w, n), {"mean": 1.0, "std": 2.0}),
-        ("bernoulli_", _draw_bernoulli, {"p": 0.5}),
+        ("log_normal_", lambda s, n, d, m, w: s.lognormal(m, w, n), "std > 0.0",
+         {"mean": 1.0, "std": 2.0}),
+        ("bernoulli_", _draw_bernoulli, "", {"p": 0.5}),
     )
 } | {"bernoulli": bernoulli, "multinomial": multinomial}  # fmt: skip
 """Methods of Tensors that fill them, and of probabilities."""

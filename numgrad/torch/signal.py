@@ -22,12 +22,16 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 """Windows that SciPy has, and the values of their parameters in PyTorch."""
 
 
+class LengthError(NumgradValueError, NumgradRuntimeError):
+    """A negative length, which PyTorch's functions refuse by one class or the other."""
+
+
 def _window(name: str) -> Callable[..., Any]:
     def window(M: int, *, sym: bool = True, d: Any = None, **given: Any) -> Any:
         from scipy.signal import windows
 
         if M < 0:
-            raise NumgradValueError(f"{name} requires non-negative window length, got M={M}")
+            raise LengthError(f"{name} requires non-negative window length, got M={M}")
         if d is not None and d.kind != "f":
             raise NumgradRuntimeError(f"{name} expects a floating point dtype, got {d}")
         array = getattr(windows, name)(M, sym=sym, **{**_DEFAULTS[name], **given})
@@ -42,28 +46,30 @@ windows = SimpleNamespace(**{name: _window(name) for name in _DEFAULTS})
 """``torch.signal.windows``."""
 
 
-def _periodic(name: str, **fixed: Any) -> Callable[..., Any]:
-    def function(window_length: int, periodic: bool = True, *args: Any, **rest: Any) -> Any:
-        if window_length < 0:
-            raise NumgradRuntimeError(
-                f"{name}_window: requires non-negative window_length, got {window_length}"
-            )
-        given = dict(zip(fixed, args, strict=False))
-        given |= {key: rest.pop(key, given.get(key, value)) for key, value in fixed.items()}
-        if name == "hamming":  # the coefficients are free
-            a, b = given["alpha"], given["beta"]
-            return windows.general_cosine(window_length, a=[a, b], sym=not periodic, **rest)
-        return getattr(windows, name)(window_length, sym=not periodic, **given, **rest)
+def _periodic(name: str) -> Callable[..., Any]:
+    def function(window_length: int, periodic: bool = True, **rest: Any) -> Any:
+        return getattr(windows, name)(window_length, sym=not periodic, **rest)
 
     function.__name__ = function.__qualname__ = f"{name}_window"
     function.__doc__ = f"Return the window ``{name}``, one period of it by default."
     return function
 
 
-hann_window, bartlett_window = _periodic("hann"), _periodic("bartlett")
-blackman_window = _periodic("blackman")
-hamming_window = _periodic("hamming", alpha=0.54, beta=0.46)
-kaiser_window = _periodic("kaiser", beta=12.0)
+hann_window, bartlett_window, blackman_window = map(_periodic, ("hann", "bartlett", "blackman"))
+
+
+def hamming_window(
+    window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, **rest: Any
+) -> Any:
+    """Return the window ``hamming`` of free coefficients, one period of it by default."""
+    return windows.general_cosine(window_length, a=[alpha, beta], sym=not periodic, **rest)
+
+
+def kaiser_window(
+    window_length: int, periodic: bool = True, beta: float = 12.0, **rest: Any
+) -> Any:
+    """Return the window ``kaiser``, one period of it by default."""
+    return windows.kaiser(window_length, beta=beta, sym=not periodic, **rest)
 
 
 def _padded_window(window: Any, length: int, n_fft: int, d: Any) -> Any:

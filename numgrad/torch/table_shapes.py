@@ -210,7 +210,7 @@ def _masked_select(x: Any, mask: Any) -> Any:
 
 def as_elements(x: Any, value: Any) -> Any:
     """A value in the dtype of where it is written; complex ones are not made real."""
-    kind = getattr(value, "dtype", np.asarray(value).dtype).kind
+    kind = (value if isinstance(value, Base) else np.asarray(value)).dtype.kind
     if kind == "c" and x.dtype.kind != "c":
         raise NumgradRuntimeError(f"a complex value cannot be written into {x.dtype} numbers")
     return cast(value, x.dtype) if isinstance(value, Base) else x.dtype.type(value)

@@ -79,6 +79,7 @@ def _empty() -> Any:
 
 _known: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
 """Wrappers by ``id`` of their Tensors, which they keep alive: Note [Identity]."""
+_references: dict[int, Any] = _known.data  # pyright: ignore
 
 
 def wrapped(tensor: Base) -> Tensor:
@@ -92,7 +93,8 @@ def same(tensor: Any) -> Any:
     """The wrapper of a Tensor that users have already, or one that they get again from now on."""
     if not isinstance(tensor, Base):
         return tensor
-    x = _known.get(id(tensor))
+    reference = _references.get(id(tensor))  # as ``_known.get``, in a third of the time
+    x = None if reference is None else reference()
     if x is None or x._tensor is not tensor:
         x = _new(Parameter if isinstance(tensor, BaseParameter) else Tensor)
         x._tensor = tensor
@@ -102,7 +104,9 @@ def same(tensor: Any) -> Any:
 
 def known(x: Tensor) -> Tensor:
     """Let ``same`` find a wrapper."""
-    _known[id(x._tensor)] = x
+    reference = _references.get(id(x._tensor))
+    if reference is None or reference() is not x:
+        _known[id(x._tensor)] = x
     return x
 
 

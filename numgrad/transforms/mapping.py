@@ -46,7 +46,7 @@ def vmap(
         the argument is, or its outer part. Of arguments given by name arrays count along axis 0.
     out_axes
         At which axis of the results the examples are put, in the same way; None for a result that
-        is the same for all.
+        is the same for all, which may be anything.
     axis_size
         Number of examples, where no argument tells it.
 

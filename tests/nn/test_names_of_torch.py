@@ -316,3 +316,11 @@ def test_random_places_and_pairs_are_compiled():
     for rows in (5, 2, 1):
         x = rng().normal(size=(rows, 3))
         np.testing.assert_allclose(pairs(x), F.pdist(ng.tensor(x)).numpy(), rtol=1e-15)
+
+
+def test_nearest_samples_have_the_dtype_of_the_image():
+    image = np.ones((1, 1, 3, 3), np.float32)
+    y = F.grid_sample(image, np.zeros((1, 1, 2, 2), np.float32), "nearest", align_corners=False)
+    assert y.dtype == np.float32
+    with pytest.raises(ng.NumgradValueError, match="makes more than memory has"):
+        F.interpolate(image, scale_factor=1e20)

@@ -142,23 +142,22 @@ REASONS = {
         ParameterDict_replication ParameterList_replication add_relu add_relu_broadcasting
         always_called_forward_hooks assert_async autograd_function_disables_fwd_grad_cpu*
         bytes_to_scalar_cpu* check check_tensor_all_cpu* check_tensor_internal_cpu*
-        chunk_jacrev*_preallocate* compute_nparams_to_prune construct_standard_basis_for_base_tensor
-        cycle_lr_scale_fn_restored_from_state_dict cycle_lr_state_dict_picklable
-        disable_fwd_grad_inside_cpu* disable_fwd_grad_mixed_cpu* disable_fwd_grad_outside_cpu*
-        extra_state_non_dict fallback_binary* fallback_does_not_warn_by_default fallback_unary_cpu*
-        fallback_warning fallback_zero_dim gradcheck_get_analytical_jacobian
-        gradcheck_get_numerical_jacobian has_internal_overlap inplace_on_view_not_same_layout
-        inplace_on_view_same_layout instancenorm_raises_error_if_input_channels_is_not_num_*
-        integer_outputs invalid_shapes_grid_sampler_cpu* load_state_dict_child_swap_*
+        chunk_jacrev*_preallocate* compute_nparams_to_prune
+        construct_standard_basis_for_base_tensor cycle_lr_scale_fn_restored_from_state_dict
+        cycle_lr_state_dict_picklable disable_fwd_grad_inside_cpu* disable_fwd_grad_mixed_cpu*
+        disable_fwd_grad_outside_cpu* extra_state_non_dict fallback_binary*
+        fallback_does_not_warn_by_default fallback_unary_cpu* fallback_warning fallback_zero_dim
+        has_internal_overlap instancenorm_raises_error_if_input_channels_is_not_num_*
+        invalid_shapes_grid_sampler_cpu* load_state_dict_child_swap_*
         load_state_dict_invalid_swap_* load_state_dict_post_hook_backward_compatibility_swap_*
         module_forward_forward_hook_removable module_forward_preforward_hook_removable
-        multihead_attention_average_attn_weights_False multihead_attention_average_attn_weights_True
-        multiple_pruning_calls onecycle_lr_legacy_state_dict parameterlistdict_pickle
-        random_structured_pruning_amount random_unary_out_of_place_use_generator_*
-        register_state_dict_post_hook_private_False register_state_dict_pre_hook_backward_compat
-        remove_kwarg_hooks rnn_pruning rnn_weight_norm set_sequence_nr_cpu*
-        tensor_fix_weakref_no_leak tensor_resurrected_weak_ref unstructured_pruning_same_magnitude
-        validate_pruning_amount validate_pruning_amount_init view_replay_enabled volatile_deprecated
+        multihead_attention_average_attn_weights_False
+        multihead_attention_average_attn_weights_True multiple_pruning_calls
+        onecycle_lr_legacy_state_dict parameterlistdict_pickle random_structured_pruning_amount
+        random_unary_out_of_place_use_generator_* register_state_dict_post_hook_private_False
+        register_state_dict_pre_hook_backward_compat remove_kwarg_hooks rnn_pruning
+        rnn_weight_norm tensor_fix_weakref_no_leak tensor_resurrected_weak_ref
+        unstructured_pruning_same_magnitude validate_pruning_amount validate_pruning_amount_init
     """,
     "what PyTorch has no kernel for is computed": """
         adaptive_pooling_no_suppot_input_cpu* upsamplingBiMode2d_nonsupported_dtypes_*_mode_*
@@ -183,51 +182,32 @@ REASONS = {
         softshrink_negative_cpu* tensor_shape_empty_cpu* to_complex_cpu*
     """,
     "details of messages, classes of errors and metadata": """
-        TestDistributions.normal assignment attribute_deletion bernoulli copy_broadcast
-        corrcoef_cpu_int32 cosine_similarity gaussian_nll_loss_scalar_var grad
-        gradient_all_cpu_complex64 gradient_type_promotion_cpu* grid_sample_nan_inf_cpu_float32
-        in_dims_multiple_inputs_cpu* in_dims_single_input_cpu*
-        interpolate_undefined_behavior_casting logcumsumexp_cpu* mode module_apply_inplace_op
-        module_super_init mse_loss_size_warning nested_level new_spectral_norm_dim_swap_*
-        no_grad_outside_vjp_only_cpu* normal_shape pad_sequence_with_non_iterable_sequences
-        poisson_forward_ad scatter_zero_size_index_cpu* simple_view_cpu* skip_init_cpu*
-        spectral_norm_dim type_casts
+        TestDistributions.normal assignment bernoulli copy_broadcast corrcoef_cpu_int32
+        cosine_similarity gaussian_nll_loss_scalar_var gradient_all_cpu_complex64
+        gradient_type_promotion_cpu* in_dims_multiple_inputs_cpu* in_dims_single_input_cpu*
+        logcumsumexp_cpu* mode module_super_init no_grad_outside_vjp_only_cpu* normal_shape
+        pad_sequence_with_non_iterable_sequences poisson_forward_ad scatter_zero_size_index_cpu*
+        simple_view_cpu* skip_init_cpu* type_casts
     """,
     "what torch.func restricts is allowed": """
         function_returns_input_inner_requires_grad_*_save_tensors_input_mark_dirty_False_cpu
         function_returns_input_inner_requires_grad_*_save_tensors_output_mark_dirty_False_cpu
         data_attribute grad_unsupported_interaction inplace_fallback_nary_different_levels
         inplace_on_captures_cpu* jacfwd_with_random_cpu* kwarg_only_tensors_cpu*
-        not_enough_in_dims_err_msg
-        unsupported_op_err_msg unsupported_random_cpu*
+        not_enough_in_dims_err_msg unsupported_op_err_msg unsupported_random_cpu*
     """,
     "memory is that of an ndarray: there are no storages": """
-        advanced_packing_unpacking from_buffer from_file has_storage
-        metadata_check_checks_storage_numel metadata_check_for_storage_numel_skipped resizable
-        scalar_check_cpu* share_memory sizeof storage_cpu* storage_cycle_via_dict storage_dealloc
-        storage_dealloc_resurrected storage_dealloc_subclass_resurrected
-        storage_dealloc_subclass_zombie storage_dict_dealloc storage_fix_weakref_no_leak
-        storage_from_tensor_dealloc storage_from_tensor_dealloc_resurrected
-        storage_from_tensor_dealloc_zombie storage_resurrected_weak_ref storage_weakref_dealloc
-        tensor_set
-    """,
-    "details of views that custom functions write to are not told apart": """
-        autograd_inplace_views_creation_meta autograd_inplace_views_cross_dtype
-        autograd_python_custom_function_inplace custom_function_forward_mode_forward_is_no_op
-        custom_function_forward_mode_inplace_checks custom_function_mark_dirty_not_differentiable
-        custom_function_preserve_torch_function_when_return_as_is grad_to_node_set
-        inplace_not_requires_grad no_grad_copy no_unnecessary_unwrapping
-        saved_variable_saved_original_inplace_detach set_materialize_non_diff_grads
-        tensor_ressurecting_clear
+        from_buffer from_file resizable scalar_check_cpu* share_memory sizeof
+        storage_cycle_via_dict storage_dealloc storage_dealloc_resurrected
+        storage_dealloc_subclass_resurrected storage_dealloc_subclass_zombie
+        storage_dict_dealloc storage_fix_weakref_no_leak storage_from_tensor_dealloc
+        storage_from_tensor_dealloc_resurrected storage_from_tensor_dealloc_zombie
+        storage_resurrected_weak_ref storage_weakref_dealloc tensor_set
     """,
     "torch.quasirandom: scipy.stats.qmc has such sequences": """
         sobolengine_*
     """,
-    "a view by expand is read-only": """
-        broadcast_fn_* with_math_views
-    """,
-    "operations have names of numgrad, and print so": """
-        grad_fn_name_cpu* inplace_on_view_backward once_differentiable print structseq_repr
+    "other classes of errors, and prints of batches": """
         tensor_print_* transformer_args_check transformer_layer_args_check
     """,
     "results are contiguous: there are no memory formats": """
@@ -241,12 +221,8 @@ REASONS = {
         apply contains dim_order doc_template map2 module_to_argparse new pyobj_preserved reversed
         subclass_preserved tensor_cycle_via_dict torch_from_file type wildcard_import
     """,
-    "hooks are called at other places of a graph, or set no attributes": """
-        backward_hook_relative_ordering call_supports_python_dict_output
-        default_saved_tensors_hooks_double_backward grad_fn_prehooks_multiple_outputs
-        grad_nonleaf_register_hook post_accumulate_grad_hook_ordering
-        saved_tensor_hooks_extra_enter_during_bw_no_leak
-        saved_variable_packing_unpacking_saved_original_with_hooks tensor_hooks_inplace_over_view
+    "backward hooks of modules see no dictionaries of Tensors": """
+        call_supports_python_dict_output
     """,
     "another dtype, quantisation or a build of PyTorch": """
         batch_norm_update_stats binomial_bfloat16 binomial_half
@@ -263,20 +239,12 @@ REASONS = {
         multivariate_normal_moments pareto_sample studentT_sample trunc_normal_generator
         wishart_moments wishart_sample
     """,
-    "gradcheck has messages and private functions of its own": """
-        custom_function_forward_mode_view_checks gradcheck_forward_ad_respects_requires_grad
-        gradcheck_forward_ad_runs_with_no_requires_grad gradcheck_undefined_grad normalize
+    "layers take no axes of numbers": """
+        normalize
     """,
     "writes to overlapping memory are refused, or computed as if from a copy": """
         copy_mem_overlap_cpu* index_*_mem_overlap* masked_fill_mem_overlap_cpu* put_mem_overlap_cpu*
         scatter_mem_overlap_cpu* threshold_inplace_overlap_cpu* warning_unimplemented_constraints
-    """,
-    "views of inference tensors are ordinary views of constants": """
-        inference_mode_handle_indirect_view_on_rebase
-        inference_mode_inf_tensor_in_normal_mode_view_op
-    """,
-    "private members of allow_mutation_on_saved_tensors": """
-        views
     """,
     "torch.use_deterministic_algorithms: all results are deterministic": """
         deterministic_flag deterministic_interpolate_bilinear_cpu*
@@ -284,22 +252,14 @@ REASONS = {
         index_add_deterministic_cpu* index_copy_deterministic_cpu*
         index_put_non_accumulate_deterministic_cpu* scatter_add_one_dim_deterministic_cpu*
     """,
-    "checkpoints give the same gradients in both ways, and need no flag": """
-        checkpoint_valid_reset_on_error checkpointing_without_reentrant_custom_function_works
-        checkpointing_without_reentrant_detached_tensor_use_reentrant_True
-        checkpointing_without_reentrant_saved_object_identity
-    """,
     "conjugates and negatives are computed: there are no lazy bits": """
         conj_bit_cpu* copy_math_view_cpu* copy_transpose_math_view_cpu* cuda_device_idx_cpu*
         metadata_check_check_conj metadata_check_when_primal_has_conj_bit
-        metadata_check_when_primal_has_neg_bit
+        metadata_check_when_primal_has_neg_bit with_math_views
     """,
     "torch.nn.grad, conv_tbc: use autograd.grad, conv1d": """
         conv_tbc functional_grad_conv functional_grad_conv?d grad_conv?d_input grad_conv?d_weight
         multihead_self_attn_two_masks_fast_path_cpu*
-    """,
-    "anomaly mode remembers lines of operations, not nodes": """
-        anomaly_grad_warnings
     """,
     "warnings about names that PyTorch once had": """
         deprecation_transforms_transform_* deprecation_vmap_cpu* hook_non_full_warning
@@ -312,6 +272,88 @@ REASONS = {
     """,
     "classes of the face pickle in their own way": """
         pickle_function
+    """,
+    "PyTorch's gradient is wrong, as the test says; ours is that of the values": """
+        autograd_inplace_views_cross_dtype
+    """,
+    "a view without elements has memory of its own": """
+        autograd_inplace_views_creation_meta
+    """,
+    "a Function of several results may write to views, and views of constants be written to": """
+        autograd_python_custom_function_inplace inplace_not_requires_grad
+    """,
+    "nodes are numgrad's: a linear layer is one, a variance and a mean are two": """
+        backward_hook_relative_ordering grad_fn_prehooks_multiple_outputs
+        inplace_on_view_backward once_differentiable
+    """,
+    "warnings of anomaly mode name operations as numgrad does": """
+        anomaly_grad_warnings
+    """,
+    "checkpoints in both ways do all that either does": """
+        checkpoint_valid_reset_on_error checkpointing_without_reentrant_custom_function_works
+        checkpointing_without_reentrant_detached_tensor_use_reentrant_True
+    """,
+    "Note [Identity]: saved results, and what hooks pack, are other objects over the memory": """
+        checkpointing_without_reentrant_saved_object_identity no_unnecessary_unwrapping
+        tensor_ressurecting_clear
+    """,
+    "a jvp need not write to tangents, nor make a view of one for an input that is returned": """
+        custom_function_forward_mode_forward_is_no_op
+        custom_function_forward_mode_inplace_checks
+        custom_function_mark_dirty_not_differentiable
+    """,
+    "a batch needs setup_context, and no writes to what all examples share": """
+        custom_function_forward_mode_view_checks gradcheck_forward_ad_respects_requires_grad
+        gradcheck_forward_ad_runs_with_no_requires_grad inplace_on_view_not_same_layout
+        inplace_on_view_same_layout
+    """,
+    "Functions return plain Tensors, no subclasses": """
+        custom_function_preserve_torch_function_when_return_as_is
+    """,
+    "messages are numgrad's": """
+        grad
+    """,
+    "hooks are not called where no gradient arrives": """
+        grad_nonleaf_register_hook gradcheck_undefined_grad
+    """,
+    "hooks see the gradient of the value at their registration, apart from .grad": """
+        post_accumulate_grad_hook_ordering tensor_hooks_inplace_over_view
+    """,
+    "a mode that a hook enters inside a backward is left by its own exit": """
+        saved_tensor_hooks_extra_enter_during_bw_no_leak
+    """,
+    "set_ gives a leaf other memory, not another place in the graph": """
+        grad_to_node_set
+    """,
+    "private or deprecated names": """
+        gradcheck_get_analytical_jacobian gradcheck_get_numerical_jacobian integer_outputs
+        set_materialize_non_diff_grads set_sequence_nr_cpu* view_replay_enabled
+        volatile_deprecated
+    """,
+    "attributes cannot be deleted, by an AttributeError": """
+        attribute_deletion
+    """,
+    "gradients are copied into .grad, unless a kernel made them for it": """
+        no_grad_copy
+    """,
+    "detach_ of a saved operand: first derivatives are right, second ones raise": """
+        saved_variable_saved_original_inplace_detach
+    """,
+    "a tangent may lie in memory of another size than its primal's": """
+        metadata_check_checks_storage_numel metadata_check_for_storage_numel_skipped
+    """,
+    "levels of forward mode may be nested": """
+        nested_level
+    """,
+    "there are no sparse layouts, nor traces for VTune": """
+        gradcheck_input profiler_emit_itt_cpu*
+    """,
+    "views of inference tensors that require grad are recorded, those made inside stay": """
+        inference_mode_handle_indirect_view_on_rebase
+        inference_mode_inf_tensor_in_normal_mode_view_op
+    """,
+    "gradients of leaves lie contiguously, whatever the leaf's order of axes": """
+        strided_leaf_grad_layout_cpu*
     """,
 }
 """Why tests may fail -> their names, without ``test_`` and with ``*`` for any characters."""

@@ -239,6 +239,18 @@ def anomalies(torch):
     return failed, len(texts), found
 
 
+def memory(torch):
+    x = torch.arange(6.0).view(2, 3)
+    y, z = x[1:, ::2], x.t()
+    s, bytes_ = y.storage(), y.untyped_storage()
+    y.storage()[3] = 9.0
+    return [
+        len(s), s.data_ptr() == x.data_ptr() == z.untyped_storage().data_ptr(), bytes_.nbytes(),
+        z.storage().tolist(), y.data_ptr() - bytes_.data_ptr(), s.size(), list(s.untyped()[12:16]),
+        str(s.dtype), y[0].tolist(),
+    ]  # fmt: skip
+
+
 def _refuses(call, kind=RuntimeError):
     try:
         call()
@@ -282,6 +294,10 @@ SCRIPTS = {
         16.0,
     ),
     checks: [True, True, False, True, True, False],
+    memory: [
+        6, True, 24, [0.0, 1.0, 2.0, 9.0, 4.0, 5.0], 12, 6, [0, 0, 16, 65], "torch.float32",
+        [9.0, 5.0],
+    ],
     anomalies: (True, 3, [True] * 3),
 }  # fmt: skip
 """Scripts and what they give, by hand."""

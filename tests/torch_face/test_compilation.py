@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import numgrad.torch as torch
+from numgrad.compiler.run.specialise import Specialisation
 from numgrad.torch import nn
 
 SCALE = 2.0
@@ -215,6 +216,22 @@ def test_tensors_in_attributes_are_results():
         compiled, kinds = run(torch.compile)
     assert compiled == pytest.approx(run(lambda f: f)[0], rel=1e-5)
     assert all(kinds)
+
+
+def test_replaced_tensors_need_no_other_program(monkeypatch):
+    programs, make = [], Specialisation.__init__
+    monkeypatch.setattr(
+        Specialisation, "__init__", lambda self, *args: programs.append(1) or make(self, *args)
+    )
+    state = {"total": torch.zeros(1)}
+
+    @torch.compile
+    def add(x):
+        state["total"] = state["total"] + x
+
+    for _ in range(4):
+        add(torch.ones(1))
+    assert (state["total"].item(), len(programs)) == (4, 1)
 
 
 def test_a_step_with_its_optimizer_follows_the_schedule():

@@ -375,3 +375,16 @@ def test_ranks_that_a_script_spawns(tmp_path):
     command = [sys.executable, "-m", "numgrad", "torch", str(script)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout == "1.0 [1.5, 1.5]\n", done.stderr
+
+
+def test_members_under_conversion_and_norms_of_transposed_convolutions():
+    layer = torch.nn.utils.spectral_norm(torch.nn.ConvTranspose2d(3, 4, (5, 6)))
+    assert layer.weight_u.shape == (4,)
+    plain = torch.nn.Linear(2, 2)
+    before, version = plain.weight, plain.weight._version
+    plain._apply(lambda t: t.add_(1.0))
+    assert (plain.weight is before, plain.weight._version) == (True, version + 1)
+    assert plain.double().weight is before
+    lazy = torch.nn.LazyBatchNorm1d().double()
+    assert lazy(torch.ones(2, 3, dtype=torch.float64)).dtype == torch.float64
+    assert lazy.running_mean.dtype == torch.float64

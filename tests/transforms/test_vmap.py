@@ -169,6 +169,8 @@ def test_axes_and_nestings():
     assert isinstance(ng.vmap(np.sin)(ng.tensor(X)), ng.Tensor)
     np.testing.assert_array_equal(ng.vmap(lambda: 3.0, axis_size=2)(), [3.0, 3.0])
     assert ng.vmap(lambda x: 3.0, out_axes=None)(X) == 3.0
+    assert ng.vmap(lambda x: (x, "name"), out_axes=(0, None))(X)[1] == "name"
+    assert ng.vmap(lambda x: x, out_axes=(1,))(X).shape == X.T.shape
     assert ng.vmap(np.sum)(np.zeros((0, 3))).shape == (0,)
     np.testing.assert_array_equal(
         ng.vmap(lambda x, i: x[i])(X[:2], np.array([1, -1])), X[[0, 1], [1, 3]]

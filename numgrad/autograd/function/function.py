@@ -34,8 +34,9 @@ class Function:
         For forward mode: gets the tangent of each input, returns that of each output.
     ``vmap(info, in_dims, *args)``
         For a batch of ``info.batch_size`` examples: gets whole batches and the batch axis of each
-        (or None), returns the output and its batch axis. With ``generate_vmap_rule = True``
-        ``forward`` and ``backward`` are used instead, if they are operations on Tensors.
+        (or None), nested as the arguments are, returns the output and its batch axis. With
+        ``generate_vmap_rule = True`` ``forward`` and ``backward`` are used instead, if they are
+        operations on Tensors.
 
     A view that ``forward`` returns, or an input as it came, cannot be written to in place.
 

@@ -13,6 +13,7 @@ import sys
 import weakref
 from collections.abc import Iterator
 from contextvars import ContextVar
+from functools import cache
 from types import MemberDescriptorType, MethodType
 from typing import Any
 
@@ -40,12 +41,23 @@ def value_in_context(variable: ContextVar[Any]) -> Any:
         return None
 
 
+@cache
+def _wraps(kind: type) -> bool:
+    return isinstance(getattr(kind, "_tensor", None), MemberDescriptorType)
+
+
+def tensor_of(value: Any) -> Any:
+    """The Tensor of an object that has it in a slot, as those of ``numgrad.torch``; else itself."""
+    return value._tensor if _wraps(type(value)) else value
+
+
 READERS: dict[str, Any] = {
     "_bytes": bytes,
     "_frozenset": frozenset,
     "_has": hasattr,
     "_in_context": value_in_context,
     "_len": len,
+    "_tensor_of": tensor_of,
 }
 """Functions in expressions that read a place."""
 
@@ -159,6 +171,8 @@ def place_of(value: Any, holder: Any, access: str, name: str, key: Any = None) -
         treatment = VALUE
     elif isinstance(value, np.ndarray | Tensor):
         treatment = READ
+    elif _wraps(type(value)):
+        return Source(value._tensor, READ, holder, f"_tensor_of({access})", name, key)
     else:
         treatment = IDENTITY
     return Source(value, treatment, holder, access, name, key)

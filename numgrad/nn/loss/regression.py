@@ -66,8 +66,8 @@ def _warn_of_broadcast(name: str, input: Any, target: Any) -> None:
     if _shape(input) != _shape(target):
         warn(
             f"{name}: input of shape {tuple(np.shape(input))} and target of shape "
-            f"{tuple(np.shape(target))} are broadcast against each other, which is seldom meant; "
-            "give both the same shape",
+            f"{tuple(np.shape(target))} are broadcast against each other, which is seldom meant. "
+            "Please ensure they have the same size.",
             UserWarning,
         )
 

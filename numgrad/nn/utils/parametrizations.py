@@ -12,7 +12,6 @@ from numgrad.core.namespaces import absent as _absent
 from numgrad.errors import NumgradNotImplementedError, NumgradValueError
 from numgrad.nn.instance_normalization import normalize
 from numgrad.nn.module.module import Module
-from numgrad.nn.transposed_convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from numgrad.nn.utils.parametrize import register_parametrization
 from numgrad.operations.arrangement import moveaxis
 from numgrad.operations.linear_algebra.matrix_functions import expm
@@ -302,9 +301,7 @@ class PowerIteration:
 
 def rows_axis(module: Module, dim: int | None) -> int:
     """The axis of the outputs of a layer's weight, unless another is given."""
-    if dim is not None:
-        return dim
-    return int(isinstance(module, ConvTranspose1d | ConvTranspose2d | ConvTranspose3d))
+    return int(getattr(module, "transposed", False)) if dim is None else dim
 
 
 def check_iterations(n_power_iterations: int) -> None:

@@ -1,7 +1,6 @@
 """Gradients of what was recorded: ``torch.autograd``."""
 
 from numgrad.core.namespaces import namespace as _namespace
-from numgrad.torch import profiler as _profiler
 from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.paths import alias as _alias
 
@@ -19,6 +18,6 @@ _namespace(
     },
 )
 _alias("numgrad.torch.autograd.numerical", "autograd.gradcheck")
-_alias(_profiler.__name__, "autograd.profiler")
+_alias("numgrad.torch.profiler", "autograd.profiler")
 _alias(__name__, "autograd.anomaly_mode autograd.grad_mode")
 __getattr__ = _refuse(globals(), globals()["__getattr__"])

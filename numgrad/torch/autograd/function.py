@@ -9,9 +9,21 @@ from numgrad.autograd.function.function_call import FunctionCtx as BaseCtx
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.errors import warn
 from numgrad.torch.autograd.graph import node_class
-from numgrad.torch.wrapping import Tensor, known, refuse_transformed, same, unwrap, wrap
+from numgrad.torch.wrapping import (
+    Tensor,
+    face_function,
+    known,
+    refuse_transformed,
+    same,
+    unwrap,
+    wrap,
+)
 
 once_differentiable = base.once_differentiable
+
+
+_OF_TENSORS = ("save_for_backward", "save_for_forward", "mark_dirty", "mark_non_differentiable")
+"""Methods of a context that take Tensors."""
 
 
 class FunctionCtx:
@@ -24,29 +36,14 @@ class FunctionCtx:
         object.__setattr__(self, "_ctx", ctx)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(object.__getattribute__(self, "_ctx"), name)
+        value = getattr(object.__getattribute__(self, "_ctx"), name)
+        return face_function(value) if name in _OF_TENSORS else value
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self._ctx, name, value)
 
     def __delattr__(self, name: str) -> None:
         delattr(self._ctx, name)
-
-    def save_for_backward(self, *tensors: Any) -> None:
-        """Keep Tensors for the backward."""
-        self._ctx.save_for_backward(*map(unwrap, tensors))
-
-    def save_for_forward(self, *tensors: Any) -> None:
-        """Keep Tensors for ``jvp``."""
-        self._ctx.save_for_forward(*map(unwrap, tensors))
-
-    def mark_dirty(self, *tensors: Any) -> None:
-        """Say which inputs ``forward`` changed."""
-        self._ctx.mark_dirty(*map(unwrap, tensors))
-
-    def mark_non_differentiable(self, *tensors: Any) -> None:
-        """Say which outputs have no gradient."""
-        self._ctx.mark_non_differentiable(*map(unwrap, tensors))
 
     @property
     def saved_variables(self) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 
 from numgrad.autograd import graph as base
 from numgrad.autograd.hooks import check_hook
+from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradRuntimeError
 from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.wrapping import face_function, same, unwrap, user_function, wrap
@@ -24,7 +25,7 @@ _TABLE = """
     absolute=Abs arccos=Acos arccosh=Acosh arcsin=Asin arcsinh=Asinh arctan=Atan arctan2=Atan2
     arctanh=Atanh astype=ToCopy average_windows=AvgPool2D batch_normalize=NativeBatchNorm
     broadcast_to=Expand clip_above=Clamp clip_below=Clamp concat=Cat copy=Clone
-    cross_entropy=NllLoss det=LinalgDet divide=Div dropout=Mul expand_dims=Unsqueeze
+    cross_entropy=NllLoss cube=Pow det=LinalgDet divide=Div dropout=Mul expand_dims=Unsqueeze
     gammainc=Igamma gammaincc=Igammac gammaln=Lgamma inv=LinalgInvEx linear=Addmm log1p=Log1P
     matmul=Mm max_pool=MaxPool2DWithIndices moveaxis=Permute multiply=Mul negative=Neg
     norm2=LinalgVectorNorm normalize_groups=NativeLayerNorm pad_constant=ConstantPadNd
@@ -87,7 +88,7 @@ class Node:
             return tuple([(node_of(node), number) for node, number in value])
         if name in ("register_hook", "register_prehook"):
             return lambda fn: value(user_function(fn))
-        return same(value) if name == "variable" else _seen(value)
+        return _seen(value)
 
     def __call__(self, *gradients: Any) -> Any:
         """Gradients of the operands by those of the results."""
@@ -129,7 +130,7 @@ def _seen(value: Any) -> Any:
         return saved
     if type(value) is tuple:
         return tuple(map(_seen, value))
-    return wrap(value)
+    return same(value) if isinstance(value, Tensor) else wrap(value)
 
 
 def _of_user(pack_hook: Any, unpack_hook: Any) -> tuple[Any, Any]:

@@ -167,6 +167,11 @@ def of_dtypes(
     NumgradRuntimeError
         If they need one dtype and have others.
     """
+    present = {a.dtype for a in (*given, *named.values()) if isinstance(a, Base)}
+    if own is not None:
+        present.add(own)
+    if len(present) == 1 and next(iter(present)).kind == "f":  # most often by far
+        return
     holders: list[tuple[Any, Any]] = [(given, k) for k in range(len(given))]
     holders += [(named, key) for key in named]
     holders = [(place, k) for place, k in holders if isinstance(place[k], Base)]
@@ -221,7 +226,8 @@ class Layer(Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute as numgrad's layer does."""
-        given, named = [unwrap(a) for a in args], unwrap(kwargs)
+        given = [a._tensor if type(a) is Tensor else unwrap(a) for a in args]
+        named = unwrap(kwargs) if kwargs else kwargs
         if self._rule in ("one", "common"):
             own = [p._tensor.dtype for p in self._parameters.values() if p is not None]
             of_dtypes(type(self).__name__, self._rule, given, named, "fc", own[0] if own else None)
@@ -372,12 +378,11 @@ def classes() -> dict[str, type]:
         else:
             base = bases.get(name) or (made["_Loss"] if name.endswith("Loss") else Layer)
             made[name] = layer_class(name, cls, (base,))
-    GIVEN.update({name: cls for name, cls in made.items() if hasattr(nn, f"Lazy{name}")})
+    public = set(dir(nn))  # a name that is none takes a search for what is near it
+    names = [name for name in made if f"Lazy{name}" in public]
+    GIVEN.update({name: made[name] for name in names})
     lazy = specialize("numgrad.nn.lazy")
-    for name in (
-        "LazyModuleMixin",
-        *(f"Lazy{name}" for name in made if hasattr(nn, f"Lazy{name}")),
-    ):
+    for name in ("LazyModuleMixin", *(f"Lazy{name}" for name in names)):
         LAYERS[getattr(nn, name)] = made[name] = getattr(lazy, name)
     made["Transformer"].generate_square_subsequent_mask = staticmethod(_causal_mask)  # pyright: ignore
     return made

@@ -120,16 +120,16 @@ class Module(_base):
             for module in self.children():
                 module._apply(fn)
         lazy = {id(b): b for b in self._buffers.values() if isinstance(b, UninitializedBuffer)}
-        for param in [*self._parameters.values(), *lazy.values()]:
-            if param is None:
-                continue
-            with no_grad():
-                param.data = fn(param.data)
-                if param.grad is not None:
-                    param.grad.data = fn(param.grad.data)
-        for name, buffer in self._buffers.items():
-            if buffer is not None and id(buffer) not in lazy:
-                self._buffers[name] = fn(buffer)
+        with no_grad():
+            for param in [*self._parameters.values(), *lazy.values()]:
+                for x in () if param is None else (param, param.grad):
+                    if isinstance(x, _Uninitialized):
+                        x.data = fn(x.data)
+                    elif x is not None and (new := fn(x)) is not x:
+                        x.data = new
+            for name, buffer in self._buffers.items():
+                if buffer is not None and id(buffer) not in lazy:
+                    self._buffers[name] = fn(buffer)
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
