@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from numgrad.core.interpreter import state
 from numgrad.errors import NumgradAttributeError, NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_operand
 from numgrad.random.generator import at_once, checked_parameter, drawn_shape, generator_from
@@ -108,6 +109,22 @@ def _operands(*values: Any) -> list[Any]:
     single = bool(dtypes) and all(dtype == np.float32 for dtype in dtypes)
     dtype = np.float32 if single else np.float64
     return [np.asarray(v, dtype) if a is None else a for v, a in zip(values, arrays, strict=True)]
+
+
+def met(condition: Any) -> Any:
+    """A condition; False if it is met nowhere, which eager calls look at to leave choices out."""
+    if state.ground.deferred or state.interpreters:
+        return condition
+    known = condition if isinstance(condition, np.ndarray | np.generic) else condition.numpy()
+    return condition if known.any() else False
+
+
+def choose(mask: Any, value: Any, other: Any) -> Any:
+    """``other``, but ``value``, or what it returns, where there is a mask."""
+    if mask is False:
+        return other
+    instead: Any = value() if callable(value) else value
+    return np.where(mask, instead, other)
 
 
 def where_valid(ok: Any, values: Any, *arguments: Any) -> Any:
@@ -259,9 +276,9 @@ class Distribution(Family):
         """Whether parameters are valid, and ones that are where they are not."""
         checks = [*self._valid(*shapes), *([scale > 0] if scale is not None else [])]
         ok: Any = reduce(and_, checks) if checks else as_operand(True)
-        stand_in = self._stand_in()
-        shapes = [np.where(ok, a, s) for a, s in zip(shapes, stand_in, strict=True)]
-        return ok, shapes, None if scale is None else np.where(ok, scale, 1.0)
+        stand_in, wrong = self._stand_in(), met(~ok)
+        shapes = [choose(wrong, s, a) for a, s in zip(shapes, stand_in, strict=True)]
+        return ok, shapes, None if scale is None else choose(wrong, 1.0, scale)
 
     def rvs(self, *args: Any, size: Any = None, random_state: Any = None, **named: Any) -> "Tensor":
         """Random numbers, with gradients in the parameters where the numbers are continuous.
@@ -309,12 +326,15 @@ class Distribution(Family):
         ok, shapes, scale = self._safe(arguments, *deviation)
         y = x - loc if scale is None else (x - loc) / scale
         low, high = self._support(*shapes)
-        below, above = y < low, y > high
+        below = False if isinstance(low, float) and low == -math.inf else met(y < low)
+        above = False if isinstance(high, float) and high == math.inf else met(y > high)
 
         def valid(result: Any) -> Any:
+            if met(~ok) is False:
+                return result
             return where_valid(ok, result, x, *arguments, loc, *deviation)
 
-        inner = np.where(below | above, self._inner(low, high), y)
+        inner = choose(below | above, lambda: self._inner(low, high), y)
         return inner, below, above, valid, shapes, scale
 
     def _inner(self, *ends: Any, **_: Any) -> Any:
@@ -330,7 +350,7 @@ class Distribution(Family):
     ) -> Any:
         y, below, above, valid, shapes, _ = self._at(what, *arguments)
         result = self._at_standard(formula, y, shapes)
-        return valid(np.where(below, first, np.where(above, last, result)))
+        return valid(choose(below, first, choose(above, last, result)))
 
     def cdf(self, x: Any, *args: Any, **named: Any) -> Any:
         """Probability of a number not above ``x``."""
@@ -578,17 +598,18 @@ class Continuous(Distribution):
     def logpdf(self, x: Any, *args: Any, **named: Any) -> Any:
         """Logarithm of the density at ``x``."""
         y, below, above, valid, shapes, scale = self._at("logpdf", x, args, named)
-        endless = np.isinf(y)
-        inner = self._logpdf(np.where(endless, self._inner(*self._support(*shapes)), y), *shapes)
-        return valid(np.where(below | above | endless, -math.inf, inner - np.log(scale)))
+        endless = met(np.isinf(y))
+        y = choose(endless, lambda: self._inner(*self._support(*shapes)), y)
+        result = self._logpdf(y, *shapes) - np.log(scale)
+        return valid(choose(below | above | endless, -math.inf, result))
 
     def pdf(self, x: Any, *args: Any, **named: Any) -> Any:
         """Density at ``x``."""
         y, below, above, valid, shapes, scale = self._at("pdf", x, args, named)
-        endless = np.isinf(y)
-        inner = np.where(endless, self._inner(*self._support(*shapes)), y)
-        result = self._pdf(inner, np.log(scale), *shapes)
-        return valid(np.where(below | above | endless, 0.0, result))
+        endless = met(np.isinf(y))
+        y = choose(endless, lambda: self._inner(*self._support(*shapes)), y)
+        result = self._pdf(y, np.log(scale), *shapes)
+        return valid(choose(below | above | endless, 0.0, result))
 
     def fit(self, data: Any, *starts: Any, **options: Any) -> tuple[Any, ...]:
         """Parameters of the largest likelihood, with gradients in the data.

@@ -62,10 +62,10 @@ _HOMES = {
     "numgrad.torch.dtypes": "Size can_cast device dtype finfo get_default_dtype iinfo layout "
     "memory_format promote_types set_default_dtype strided sparse_coo sparse_csr "
     "contiguous_format preserve_format channels_last channels_last_3d",
-    "numgrad.torch.creation": "arange as_tensor asarray broadcast_shapes empty empty_like "
+    "numgrad.torch.creation": "arange as_tensor asarray empty empty_like "
     "empty_permuted empty_strided eye from_dlpack from_numpy frombuffer full full_like linspace "
-    "logspace ones ones_like range=range_ scalar_tensor tensor tril_indices triu_indices vander "
-    "zeros zeros_like",
+    "logspace ones ones_like range=range_ scalar_tensor tensor tril_indices triu_indices zeros "
+    "zeros_like",
     "numgrad.torch.random": "Generator bernoulli binomial default_generator get_rng_state "
     "initial_seed manual_seed multinomial normal poisson rand rand_like randint randint_like randn "
     "randn_like randperm seed set_rng_state",

@@ -706,7 +706,7 @@ def publish_operators() -> None:
         if "inplace" in function.row.flags:
             setattr(Tensor, f"__i{dunder}__", inplace_of(function.row, True))
     cube = OPS["cube"]
-    third = TableRow("pow", lambda input: cube(input), Section.read("same 1"), "", "", cube)
+    third = TableRow("", "pow", lambda input: cube(input), Section.read("same 1"), "", "", cube)
     products: dict[float, Any] = {2: FUNCTIONS["square"], 3: function_of(third)}
     for name in ("pow", "__pow__"):
         setattr(Tensor, name, _power_by_products(vars(Tensor)[name], products))

@@ -404,37 +404,14 @@ def empty_permuted(size: Any, physical_layout: Any, **rest: Any) -> Tensor:
     return memory.permute(np.argsort(order).tolist())  # pyright: ignore
 
 
-@maker
-def tril_indices(row: int, col: int, offset: int = 0, *, d: Any = None) -> Any:
-    """Return rows and columns of the lower triangle."""
-    return np.array(np.tril_indices(row, offset, col), np.int64)
+def _triangle(name: str, places: Callable[..., Any]) -> Callable[..., Tensor]:
+    def make(row: int, col: int, offset: int = 0, *, d: Any = None) -> Any:
+        return np.array(places(row, offset, col), np.int64)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"Return rows and columns of a triangle: ``{name}``."
+    return maker(make)
 
 
-@maker
-def triu_indices(row: int, col: int, offset: int = 0, *, d: Any = None) -> Any:
-    """Return rows and columns of the upper triangle."""
-    return np.array(np.triu_indices(row, offset, col), np.int64)
-
-
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
-    """Return the powers of a vector, columns."""
-    if N is not None and N < 0:
-        raise NumgradRuntimeError("vander: N must be non-negative.")
-    d = x._tensor.dtype if x._tensor.dtype.kind in "fc" else np.dtype(np.int64)
-    return wrapped(ng.vander(x._tensor.astype(d), N, increasing).astype(d))
-
-
-def broadcast_shapes(*shapes: Any) -> Any:
-    """Return the shape of Tensors of some shapes together."""
-    try:
-        given = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
-    except TypeError as error:
-        raise NumgradRuntimeError(
-            f"broadcast_shapes: takes integers and tuples of them, {error}"
-        ) from error
-    try:
-        return dtypes.Size(np.broadcast_shapes(*given))
-    except ValueError as error:
-        raise NumgradRuntimeError(
-            "Shape mismatch: objects cannot be broadcast to a single shape"
-        ) from error
+tril_indices = _triangle("tril_indices", np.tril_indices)
+triu_indices = _triangle("triu_indices", np.triu_indices)

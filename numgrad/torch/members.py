@@ -478,12 +478,7 @@ def _rebuilt(kind: Any, array: np.ndarray, requires_grad: bool, attributes: dict
     return known(x)
 
 
-_CLASSES = {
-    dtypes.float32: "FloatTensor", dtypes.float64: "DoubleTensor", dtypes.int64: "LongTensor",
-    dtypes.int32: "IntTensor", dtypes.int16: "ShortTensor", dtypes.int8: "CharTensor",
-    dtypes.uint8: "ByteTensor", dtypes.bool_: "BoolTensor",
-    dtypes.complex64: "ComplexFloatTensor", dtypes.complex128: "ComplexDoubleTensor",
-}  # fmt: skip
+_CLASSES = {d: f"{name}Tensor" for name, d in dtypes.PREFIXES.items()}
 
 
 class TensorClass:

@@ -138,6 +138,8 @@ chain_matmul(*matrices): ng.linalg.multi_dot(list(matrices))
 einsum(equation, *operands): _einsum(equation, operands)
 [whole 1]
 trace(input): ng.trace(input)
+[whole 1 function]
+vander(x, N=None, increasing=False): ng.vander(x, N, increasing).astype(x.dtype)
 [same 1]
 matrix_power(input, n): ng.linalg.matrix_power(input, n)
 matrix_exp(input): ng.linalg.expm(input)

@@ -20,6 +20,7 @@ from numgrad.errors import NumgradRuntimeError
 from numgrad.operations.region import Region
 from numgrad.torch.array_functions import computed
 from numgrad.torch.calls import axis_of, cast, check_equal, table
+from numgrad.torch.dtypes import Size  # noqa: F401 (in the table)
 from numgrad.torch.memory import at_least, contiguous, copied as copied
 from numgrad.torch.table_products import alike  # noqa: F401 (in the table)
 
@@ -570,6 +571,8 @@ stack(tensors, dim=0): ng.stack(list(tensors), axis=dim)
 [same 0 function]
 block_diag(*tensors): ng.linalg.block_diag(*alike(tensors))
 {atleast_1d atleast_2d atleast_3d}(*tensors): _atleast(ng.@, tensors)
+broadcast_shapes(*shapes): Size(np.broadcast_shapes(
+    *[(s,) if isinstance(s, int) else tuple(s) for s in shapes]))
 broadcast_tensors(*tensors): tuple(ng.broadcast_arrays(*_listed(tensors)))
 meshgrid(*tensors, indexing=None): _meshgrid(tensors, indexing)
 cartesian_prod(*tensors): tensors[0] if len(tensors) == 1 else ng.stack(

@@ -20,7 +20,15 @@ SCIPY = {
     "Chi2": ((2.5,), stats.chi2(2.5)),
     "Weibull": ((1.5, 2.5), stats.weibull_min(2.5, scale=1.5)),
     "VonMises": ((0.3, 1.5), stats.vonmises(1.5, 0.3)),
-}
+    "FisherSnedecor": ((3.0, 9.0), stats.f(3.0, 9.0)),
+    "InverseGamma": ((2.5, 1.5), stats.invgamma(2.5, scale=1.5)),
+    "GeneralizedPareto": ((0.1, 1.5, 0.3), stats.genpareto(0.3, 0.1, 1.5)),
+    "HalfCauchy": ((1.5,), stats.halfcauchy(scale=1.5)),
+    "HalfNormal": ((1.5,), stats.halfnorm(0, 1.5)),
+    "Gumbel": ((0.3, 1.5), stats.gumbel_r(0.3, 1.5)),
+    # densities proportional to exp(t x) on [0, 1]
+    "ContinuousBernoulli": ((0.2,), stats.truncexpon(np.log(4), scale=1 / np.log(4))),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SCIPY)
@@ -36,15 +44,104 @@ def test_density_and_moments_are_those_of_scipy(name):
         np.testing.assert_allclose(d.variance.item(), truth.var(), rtol=1e-9)
 
 
-def test_divergence_is_the_integral_that_defines_it():
-    p, q = D.Gumbel(0.3, 1.2), D.Gumbel(-0.2, 0.8)
+def test_continuous_bernoulli_is_continuous_where_it_is_nearly_uniform():
+    x = torch.tensor(0.3, dtype=torch.float64)
+    for p in (0.499, 0.49900001, 0.501, 0.50100001):
+        t = np.log(p / (1 - p))
+        truth = stats.truncexpon(abs(t), scale=1 / abs(t))  # of 1 - x where t rises
+        d = D.ContinuousBernoulli(torch.tensor(p, dtype=torch.float64))
+        mean, share = truth.mean(), truth.cdf(0.3 if t < 0 else 0.7)
+        assert d.mean.item() == pytest.approx(mean if t < 0 else 1 - mean, abs=1e-9)
+        assert d.cdf(x).item() == pytest.approx(share if t < 0 else 1 - share, abs=2e-6)
+        assert d.icdf(d.cdf(x)).item() == pytest.approx(0.3, abs=2e-6)
 
-    def integrand(x):
-        at = torch.tensor(x, dtype=torch.float64)
-        a, b = p.log_prob(at).item(), q.log_prob(at).item()
-        return np.exp(a) * (a - b)
 
-    assert D.kl_divergence(p, q).item() == pytest.approx(quad(integrand, -4, 20)[0], rel=1e-5)
+def test_wishart_is_that_of_scipy():
+    v, x = np.array([[2.0, 0.3], [0.3, 1.0]]), np.array([[3.0, -0.5], [-0.5, 2.0]])
+    truth = stats.wishart(3.5, v)
+    given = {
+        "covariance_matrix": v, "precision_matrix": np.linalg.inv(v),
+        "scale_tril": np.linalg.cholesky(v),
+    }  # fmt: skip
+    df = torch.tensor(3.5).double()
+    made = [D.Wishart(df, **{name: torch.tensor(a)}) for name, a in given.items()]
+    for d in made:
+        assert d.log_prob(torch.tensor(x)).item() == pytest.approx(truth.logpdf(x), rel=1e-10)
+        assert d.entropy().item() == pytest.approx(truth.entropy(), rel=1e-10)
+        np.testing.assert_allclose(d.mean.numpy(), truth.mean(), rtol=1e-10)
+        np.testing.assert_allclose(d.variance.numpy(), truth.var(), rtol=1e-10)
+    assert D.kl_divergence(made[0], made[1]).item() == pytest.approx(0, abs=1e-12)
+    torch.manual_seed(0)
+    np.testing.assert_allclose(made[0].sample((3000,)).mean(0).numpy(), 3.5 * v, atol=0.3)
+
+
+def test_lkj_density_integrates_to_one_and_draws_have_its_moments():
+    # of two rows the correlation r has density (1 - r^2)^(eta - 1) / B(eta, eta) / 2^(2 eta - 1),
+    # which by the factor's last row (r, l) is that of r
+    eta = 1.7
+    d = D.LKJCholesky(2, torch.tensor(eta, dtype=torch.float64))
+    r = 0.4
+    factor = torch.tensor([[1.0, 0.0], [r, np.sqrt(1 - r * r)]], dtype=torch.float64)
+    truth = stats.beta(eta, eta, loc=-1, scale=2)
+    assert d.log_prob(factor).exp().item() == pytest.approx(truth.pdf(r), rel=1e-10)
+    torch.manual_seed(0)
+    drawn = D.LKJCholesky(3, torch.tensor(eta, dtype=torch.float64)).sample((2000,))
+    assert D.constraints.corr_cholesky.check(drawn).all()
+    marginal = stats.beta(eta + 0.5, eta + 0.5, loc=-1, scale=2)  # of any correlation of three
+    for value in (drawn[:, 1, 0], (drawn @ drawn.mT)[:, 2, 1]):
+        assert stats.kstest(value.numpy(), marginal.cdf).pvalue > 1e-3
+
+
+def test_relaxed_and_logistic_densities_integrate_to_one():
+    t = torch.tensor(0.7, dtype=torch.float64)
+    p = torch.tensor([0.3, 0.7], dtype=torch.float64)
+    z = torch.arange(-36, 36, 0.1, dtype=torch.float64)  # a sum over the line in place of (0, 1)
+    for d in (
+        D.RelaxedBernoulli(t, p[0]), D.RelaxedOneHotCategorical(t, p),
+        D.LogisticNormal(t.reshape(1), t.reshape(1)),
+    ):  # fmt: skip
+        x = torch.sigmoid(z)
+        density = d.log_prob(torch.stack([x, 1 - x], -1) if d.event_shape else x).exp()
+        assert (density * x * (1 - x)).sum().item() * 0.1 == pytest.approx(1, rel=1e-6)
+        assert d.rsample((3,)).shape == (3, *d.event_shape)
+
+
+def test_straight_through_draws_have_gradients_of_probabilities():
+    probs = torch.tensor([0.3, 0.7], requires_grad=True)
+    x = D.OneHotCategoricalStraightThrough(probs).rsample()
+    assert sorted(x.tolist()) == [0.0, 1.0]
+    (slope,) = torch.autograd.grad(x[0], probs)
+    np.testing.assert_allclose(slope.numpy(), [0.7, -0.3], rtol=1e-6)  # of the normalized ones
+
+
+@pytest.mark.parametrize(
+    ("p", "q", "low", "high"),
+    [
+        (D.Beta(1.5, 2.5), D.Gamma(1.7, 0.8), 0, 1),
+        (D.Uniform(0.2, 0.9), D.Beta(1.5, 2.5), 0.2, 0.9),
+        (D.Gamma(1.7, 0.8), D.Gumbel(0.3, 1.2), 0, 40),
+        (D.Pareto(1.2, 5.5), D.Gamma(1.7, 0.8), 1.2, 40),
+        (D.Exponential(0.8), D.Gamma(1.7, 0.8), 0, 50),
+        (D.Uniform(1.2, 1.9), D.Pareto(1.1, 2.5), 1.2, 1.9),
+        (D.Gumbel(0.3, 1.2), D.Gumbel(-0.2, 0.8), -4, 20),
+        (D.Normal(0.3, 1.2), D.Gumbel(0.1, 0.8), -9, 9),
+        (D.ContinuousBernoulli(0.3), D.Normal(0.3, 1.2), 0, 1),
+        (D.Laplace(0.3, 0.7), D.Normal(0.1, 1.2), -15, 15),
+    ],
+)  # fmt: skip
+def test_divergence_is_the_integral_that_defines_it(p, q, low, high):
+
+    x = torch.tensor(low + (high - low) * (np.arange(20000) + 0.5) / 20000)
+    log = p.log_prob(x)
+    terms = (log.exp() * (log - q.log_prob(x))).numpy()
+    expected = (high - low) * terms.mean()
+    assert D.kl_divergence(p, q).item() == pytest.approx(expected, rel=2e-3)
+
+
+def test_divergence_is_infinite_outside_of_the_support():
+    assert D.kl_divergence(D.Normal(0.0, 1.0), D.Gamma(1.0, 1.0)).item() == np.inf
+    q = D.Uniform(torch.tensor([-1.0, 0.1]), 2.0)
+    assert torch.isinf(D.kl_divergence(D.Beta(1.5, 2.5), q)).tolist() == [False, True]
 
 
 def test_a_nearer_class_has_its_own_divergence():

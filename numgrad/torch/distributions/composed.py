@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from numgrad.errors import NumgradNotImplementedError, NumgradValueError
 from numgrad.torch.distributions import constraints
-from numgrad.torch.distributions.distribution import Distribution
+from numgrad.torch.distributions.distribution import Distribution, expand_parts
 from numgrad.torch.distributions.transforms import ComposeTransform, Transform, reinterpreted
 from numgrad.torch.distributions.utils import sum_rightmost, torch
 
@@ -45,13 +45,7 @@ class Independent(Distribution):
         """Set of values."""
         return reinterpreted(self.base_dist.support, self.reinterpreted_batch_ndims)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The same in a batch of another shape."""
-        new = self._renewed(batch_shape, _instance)
-        own = self._event_shape[: self.reinterpreted_batch_ndims]
-        new.base_dist = self.base_dist.expand(new._batch_shape + own)
-        new.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
-        return new
+    expand = expand_parts
 
     def log_prob(self, value: Any) -> Any:
         """Sum of the logarithms over these axes."""
@@ -116,16 +110,7 @@ class TransformedDistribution(Distribution):
         last = self.transforms[-1].codomain
         return reinterpreted(last, len(self._event_shape) - last.event_dim)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The same in a batch of another shape."""
-        new = self._renewed(batch_shape, _instance)
-        shape = torch.Size(self._whole.inverse_shape(new._batch_shape + self._event_shape))
-        own = len(self.base_dist.event_shape)
-        new.base_dist, new.transforms = (
-            self.base_dist.expand(shape[: len(shape) - own]),
-            self.transforms,
-        )
-        return new
+    expand = expand_parts
 
     def sample(self, sample_shape: Any = ()) -> Any:
         """Draw numbers without gradients."""

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from numgrad.errors import NumgradAttributeError, NumgradNotImplementedError, NumgradValueError
+from numgrad.random.generator import at_once
 from numgrad.torch.distributions.utils import groups, method_of, parameters_of, rows, torch
 
 
@@ -23,6 +24,7 @@ class Constraint:
     is_discrete: Any = False
     event_dim: Any = 0
     _bounds: tuple[str, ...] = ()
+    _is_row = False
 
     def __init__(self, *values: Any, **named: Any) -> None:
         vars(self).update(zip(self._bounds, values, strict=False), **named)
@@ -65,8 +67,8 @@ TABLE = """
 boolean() 0 discrete: (x == 0) | (x == 1)
 one_hot() 1 discrete: ((x == 0) | (x == 1)).all(-1) & (x.sum(-1) == 1)
 integer_greater_than(lower_bound) 0 discrete: (x % 1 == 0) & (x >= lower_bound)
-integer_interval(lower_bound, upper_bound) 0 discrete: (
-    x % 1 == 0) & (lower_bound <= x) & (x <= upper_bound)
+integer_interval(lower_bound, upper_bound) 0 discrete:
+    (x % 1 == 0) & (lower_bound <= x) & (x <= upper_bound)
 multinomial(upper_bound) 1 discrete: (x >= 0).all(-1) & (x.sum(-1) <= upper_bound)
 real() 0: x == x
 greater_than(lower_bound) 0: lower_bound < x
@@ -91,7 +93,7 @@ for (_row,) in rows(TABLE):
     _bounds = parameters_of(_given)
     _class = type("_" * (not _bounds) + _name, (Constraint,), {
         "__doc__": f"Tensors with ``{_text}``.", "__module__": __name__, "event_dim": int(_dim),
-        "is_discrete": bool(_is_discrete), "_bounds": (*_bounds,),
+        "is_discrete": bool(_is_discrete), "_bounds": (*_bounds,), "_is_row": True,
         "check": method_of(_text, _bounds, _table, "x"),
     })  # fmt: skip
     _table[_class.__name__] = _class
@@ -127,6 +129,19 @@ class independent(Constraint):
 
     def __repr__(self) -> str:
         return f"IndependentConstraint({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
+
+
+def holds(constraint: Any, value: Any) -> bool:
+    """Whether all events are in a set; True of traced and batched ones."""
+    if not at_once():
+        return True
+    while type(constraint) is independent:  # of which all elements count here
+        constraint = constraint.base_constraint
+    numbers = all(isinstance(getattr(constraint, b), int | float) for b in constraint._bounds)
+    if constraint.event_dim or not (constraint._is_row and numbers):
+        return bool(constraint.check(value).all())
+    # comparisons of small arrays take a fifth of the time of those of Tensors
+    return bool(constraint.check(value.detach().numpy()).all())
 
 
 class MixtureSameFamilyConstraint(independent):

@@ -15,6 +15,7 @@ class Distribution:
 
     has_rsample: Any = False
     has_enumerate_support: Any = False
+    _parts_of_rows: Any = ()
     _validate_args = True
 
     def __init__(
@@ -49,7 +50,7 @@ class Distribution:
             )
 
     def _require(self, value: Any, constraint: Any, what: str, where: str) -> None:
-        if not constraint.check(value).all():
+        if not constraints.holds(constraint, value):
             raise NumgradValueError(
                 f"Expected {what} (Tensor of shape {tuple(value.shape)}) "
                 f"{where.format(repr(constraint), repr(self))}, but found invalid values:\n{value}"
@@ -95,14 +96,6 @@ class Distribution:
             )
         return type(self).__new__(type(self)) if _instance is None else _instance
 
-    def _renewed(self, batch_shape: Any, instance: Any) -> Any:
-        """A new distribution in a batch of another shape, without parameters."""
-        own = next(c for c in type(self).__mro__ if c.__module__.startswith("numgrad.torch"))
-        new = self._get_checked_instance(own, instance)
-        new._batch_shape, new._event_shape = torch.Size(batch_shape), self._event_shape
-        new._validate_args = self._validate_args
-        return new
-
     def sample(self: Any, sample_shape: Any = ()) -> Any:
         """Draw numbers without gradients."""
         with torch.no_grad():
@@ -124,6 +117,21 @@ class Distribution:
         text = (f"{k}: {v.item() if v.numel() == 1 else v.size()}"
                 for k, v in shown if isinstance(v, Tensor))  # fmt: skip
         return f"{type(self).__name__}({', '.join(text)})"
+
+
+def expand_parts(self: Any, batch_shape: Any, _instance: Any = None) -> Any:
+    """The same distribution in a batch of another shape, to which its parts broadcast."""
+    own = next(c for c in type(self).__mro__ if c.__module__.startswith("numgrad.torch"))
+    new = self._get_checked_instance(own, _instance)
+    new._batch_shape, cut = torch.Size(batch_shape), len(self._batch_shape)
+    for name, value in vars(self).items():
+        if name not in self._parts_of_rows and hasattr(value, "_batch_shape"):
+            setattr(new, name, value.expand(new._batch_shape + value.batch_shape[cut:]))
+        elif isinstance(value, Tensor) and name in self.arg_constraints:
+            setattr(new, name, value.expand(new._batch_shape + value.shape[cut:]))
+        elif name not in (*self._parts_of_rows, *vars(new)):
+            setattr(new, name, value)
+    return new
 
 
 for _name in ["rsample", "log_prob", "entropy", "cdf", "icdf", "enumerate_support", "expand"]:

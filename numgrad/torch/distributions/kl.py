@@ -16,16 +16,11 @@ from itertools import product
 from typing import Any
 
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError, NumgradValueError
-from numgrad.torch.distributions import vectors
+from numgrad.torch.distributions import utils, vectors
 from numgrad.torch.distributions.composed import Independent, TransformedDistribution
 from numgrad.torch.distributions.distribution import Distribution, ExponentialFamily
 from numgrad.torch.distributions.univariate import tilted  # noqa: F401 - names of formulas
-from numgrad.torch.distributions.utils import (  # noqa: F401
-    euler_constant,
-    rows,
-    sum_rightmost,
-    torch,
-)  # fmt: skip
+from numgrad.torch.distributions.utils import torch
 from numgrad.torch.distributions.vectors import CLASSES, HALF_LOG_2PI  # noqa: F401
 
 KL_REGISTRY: dict[tuple[type, type], Callable[..., Any]] = {}
@@ -223,13 +218,13 @@ def _crossed(p: Any, q: Any) -> Any:
 
 def _entries(text: str, operands: str) -> list[tuple[list[str], Callable[..., Any]]]:
     """Heads of rows, in words, and functions."""
-    lines = [row.split(": ", 1) for (row,) in rows(text)]
+    lines = [row.split(": ", 1) for (row,) in utils.rows(text)]
     return [
         (head.split(), eval(f"lambda {operands}: {formula}", _scope)) for head, formula in lines
     ]
 
 
-_scope = CLASSES | globals()
+_scope = vars(utils) | CLASSES | globals()
 _CROSSED = {(CLASSES[q],): formula for (q,), formula in _entries(CROSSED, "p, q")}
 _MEANS: dict[str, dict[Any, Any]] = {"log": {}, "log1m": {}, "exp": {}}
 for (_name, _kind), _function in _entries(MEANS, "p, t"):
@@ -251,7 +246,7 @@ for (_p, *_rest), _function in _entries(_PAIRS + TABLE.lstrip(), "p, q"):
 def _independent(p: Any, q: Any) -> Any:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise NumgradNotImplementedError("the numbers of axes of the events differ")
-    return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
+    return utils.sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
 
 @register_kl(TransformedDistribution, TransformedDistribution)
@@ -259,7 +254,7 @@ def _transformed(p: Any, q: Any) -> Any:
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise NumgradNotImplementedError("the transforms differ")
     base = kl_divergence(p.base_dist, q.base_dist)
-    return sum_rightmost(base, base.dim() - len(p.batch_shape))
+    return utils.sum_rightmost(base, base.dim() - len(p.batch_shape))
 
 
 @register_kl(ExponentialFamily, ExponentialFamily)
@@ -270,5 +265,5 @@ def _exponential_families(p: Any, q: Any) -> Any:
     log, slopes = p._slopes()
     result = q._log_normalizer(*q._natural_params) - log
     for (own, slope), other in zip(slopes, q._natural_params, strict=True):
-        result = result - sum_rightmost((other - own) * slope, len(q.event_shape))
+        result = result - utils.sum_rightmost((other - own) * slope, len(q.event_shape))
     return result

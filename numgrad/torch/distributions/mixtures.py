@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from numgrad.errors import NumgradValueError
 from numgrad.torch.distributions import constraints
-from numgrad.torch.distributions.distribution import Distribution
+from numgrad.torch.distributions.distribution import Distribution, expand_parts
 from numgrad.torch.distributions.utils import torch
 from numgrad.torch.distributions.vectors import CLASSES
 
@@ -47,15 +47,7 @@ class MixtureSameFamily(Distribution):
         """Set of values: those in the supports of all components."""
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The same in a batch of another shape."""
-        new, shape = self._renewed(batch_shape, _instance), torch.Size(batch_shape)
-        new._num_component = self._num_component
-        new._component_distribution = self._component_distribution.expand(
-            (*shape, self._num_component)
-        )
-        new._mixture_distribution = self._mixture_distribution.expand(shape)
-        return new
+    expand = expand_parts
 
     def _weighted(self, x: Any) -> Any:
         """Mean over components of what each has."""

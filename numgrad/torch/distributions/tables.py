@@ -27,23 +27,10 @@ from numgrad import stats
 from numgrad.errors import NumgradValueError
 from numgrad.random.generator import generator_from
 from numgrad.stats.distribution import Distribution as Family
-from numgrad.torch.distributions import constraints
+from numgrad.torch.distributions import constraints, transforms, utils
 from numgrad.torch.distributions.composed import TransformedDistribution
-from numgrad.torch.distributions.distribution import Distribution
-from numgrad.torch.distributions.utils import (
-    Tensor,
-    attribute_of,
-    broadcast_all,
-    groups,
-    initializer,
-    lazy_property,
-    logits_to_probs,
-    method_of,
-    parameters_of,
-    probs_to_logits,
-    rows,
-    torch,
-)  # fmt: skip
+from numgrad.torch.distributions.distribution import Distribution, expand_parts
+from numgrad.torch.distributions.utils import torch
 from numgrad.torch.wrapping import unwrap, wrap
 
 
@@ -55,6 +42,7 @@ class TableDistribution(Distribution):
     _event: Any = None
     _check: Any = None
     _takes_numbers = False
+    _parts_of_rows = ("base_dist", "transforms")
     _unchecked: ClassVar[Any] = ()
 
     def _begin(self, given: dict[str, Any], validate_args: bool | None) -> None:
@@ -62,7 +50,7 @@ class TableDistribution(Distribution):
         for name in self._unchecked:
             setattr(self, name, given.pop(name))
         plain = all(isinstance(v, int | float) for v in given.values())
-        vars(self).update(zip(given, broadcast_all(*given.values()), strict=True))
+        vars(self).update(zip(given, utils.broadcast_all(*given.values()), strict=True))
         shape = torch.Size() if plain else vars(self)[next(iter(given))].size()
         cut = len(shape) - self._param_dim
         if cut < 0:
@@ -74,16 +62,7 @@ class TableDistribution(Distribution):
         if self._validate_args and self._check is not None and not self._check.all():
             raise NumgradValueError(f"{self!r}: parameters are not those of a distribution")
 
-    def expand(self: Any, batch_shape: Any, _instance: Any = None) -> Any:
-        """The same distribution in a batch of another shape, to which parameters broadcast."""
-        new = self._renewed(batch_shape, _instance)
-        for name, value in vars(self).items():
-            if name in self.arg_constraints and isinstance(value, Tensor):
-                own = value.shape[len(self._batch_shape) :]
-                setattr(new, name, value.expand(new._batch_shape + own))
-            elif name not in ("base_dist", "transforms", *vars(new)):
-                setattr(new, name, value)
-        return new
+    expand = expand_parts
 
 
 class ProbabilityDistribution(TableDistribution):
@@ -91,8 +70,8 @@ class ProbabilityDistribution(TableDistribution):
 
     _is_binary = True
     _alternative: str
-    probs: Any = lazy_property(lambda self: logits_to_probs(self.logits, self._is_binary))
-    logits: Any = lazy_property(lambda self: probs_to_logits(self.probs, self._is_binary))
+    probs: Any = utils.lazy_property(lambda d: utils.logits_to_probs(d.logits, d._is_binary))
+    logits: Any = utils.lazy_property(lambda d: utils.probs_to_logits(d.probs, d._is_binary))
     _param = property(lambda self: getattr(self, self._alternative))
     _given = property(lambda self: {self._alternative: self._param})
     param_shape = property(lambda self: self._param.size(), doc="Shape of the parameter.")
@@ -105,7 +84,7 @@ class ProbabilityDistribution(TableDistribution):
         del given["logits" if self._alternative == "probs" else "probs"]
         count: Any
         count, p = given.get("total_count"), given[self._alternative]
-        if isinstance(count, Tensor) and isinstance(p, Tensor):
+        if isinstance(count, utils.Tensor) and isinstance(p, utils.Tensor):
             given["total_count"] = count.type_as(p)
         super()._begin(given, validate_args)
 
@@ -141,7 +120,7 @@ def _member(name: str, formula: Callable[..., Any], inside: Any) -> Any:
 
 
 def _log(scale: Any) -> Any:
-    return scale.log() if isinstance(scale, Tensor) else math.log(scale)
+    return scale.log() if isinstance(scale, utils.Tensor) else math.log(scale)
 
 
 _STANDARD: dict[str, tuple[str, Callable[..., Any]]] = {
@@ -165,7 +144,7 @@ def _of_family(family: Any, place: Callable[..., Any]) -> dict[str, Callable[...
         def evaluate(self: Any, value: Any = None, shape: Any = None) -> Any:
             loc, scale, *shapes = place(self)
             if name == "rsample":
-                like = next(p for p in (*shapes, scale, loc) if isinstance(p, Tensor))
+                like = next(p for p in (*shapes, scale, loc) if isinstance(p, utils.Tensor))
                 source = generator_from("rsample", None)
                 result = formula(source, tuple(shape), *[s.double()._tensor for s in shapes])
                 return finish(wrap(result).to(like.dtype), loc, scale)
@@ -185,7 +164,7 @@ def _members(formulas: dict[str, Callable[..., Any]]) -> dict[str, Any]:
     inside = formulas.pop("inside", None)
     own = {"values": "enumerate_support", "event": "_event"}
     members: dict[str, Any] = {
-        own.get(key, key): lazy_property(formula) if key in ("base_dist", "transforms")
+        own.get(key, key): utils.lazy_property(formula) if key in ("base_dist", "transforms")
         else _member(key, formula, inside)
         for key, formula in formulas.items()
     }  # fmt: skip
@@ -196,30 +175,30 @@ def _members(formulas: dict[str, Callable[..., Any]]) -> dict[str, Any]:
     return members
 
 
-def declare(text: str, scope: dict[str, Any]) -> dict[str, type]:
-    """Add classes of a table to the names of its module, and return them: the Note above."""
-    classes = {}
-    for head, *lines in rows(text):
-        name, given, support, family, place, base = groups(
+def declare(text: str, space: dict[str, Any]) -> dict[str, type]:
+    """Classes of a table, by name, of a module with these names: the Note above."""
+    classes: dict[str, type] = {}
+    scope = vars(utils) | vars(transforms) | space
+    for head, *lines in utils.rows(text):
+        name, given, support, family, place, base = utils.groups(
             r"(\w+)\((.*?)\) on (.*?)(?: by (\w+)\((.*)\))?(?: as (\w+))?", head
         )
-        names = parameters_of(given)
+        names = utils.parameters_of(given)
         formulas = {
-            key: method_of(text, names, scope, "value=None", "shape=None")
+            key: utils.method_of(text, names, scope, "value=None", "shape=None")
             for key, text in (line.split(": ", 1) for line in lines)
         }
         if family is not None:
-            where = method_of(f"({place})", names, scope)
+            where = utils.method_of(f"({place})", names, scope)
             formulas = _of_family(getattr(stats, family), where) | formulas
         default = ProbabilityDistribution if "probs" in names else TableDistribution
         bases: list[Any] = [scope[base] if base else default]
-        if "base_dist" in formulas:
-            bases.append(TransformedDistribution)
+        bases += [TransformedDistribution] * ("base_dist" in formulas)
+        if formulas.keys() & {"sample", "base_dist"}:
             formulas.pop("rsample", None)
-        if "sample" in formulas:
-            formulas.pop("rsample", None)
+        begin = utils.initializer(names, "validate_args=None")
         scope[name] = classes[name] = type(name, (*bases,), {
-            "__module__": scope["__name__"], "__init__": initializer(names, "validate_args=None"),
+            "__module__": space["__name__"], "__init__": begin,
             "__doc__": f"The distribution ``{name}``, with parameters ``{', '.join(names)}``.",
             **_sets(names, support), **_members(formulas),
         })  # fmt: skip
@@ -236,7 +215,7 @@ def _sets(names: dict[str, tuple[str, str]], support: str) -> dict[str, Any]:
     limits = {key: limit for key, (limit, _) in names.items() if limit}
     text = f"dict(zip(keys, [{', '.join(limits.values())}]))"
     return {
-        "support": attribute_of(support, names, sets, told), "_event_dim": kind.event_dim,
-        "arg_constraints": attribute_of(text, names, sets | {"keys": [*limits]}),
+        "support": utils.attribute_of(support, names, sets, told), "_event_dim": kind.event_dim,
+        "arg_constraints": utils.attribute_of(text, names, sets | {"keys": [*limits]}),
         "_unchecked": [key for key in names if key not in limits],
     }  # fmt: skip

@@ -16,22 +16,9 @@ from functools import cached_property, reduce
 from typing import Any
 
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError, NumgradValueError
-from numgrad.torch.distributions import constraints
+from numgrad.torch.distributions import constraints, utils
 from numgrad.torch.distributions.constraints import join_along, split_along
-from numgrad.torch.distributions.utils import (
-    attribute_of,
-    groups,
-    initializer,
-    inside_unit,
-    lacking,
-    method_of,
-    parameters_of,
-    rows,
-    sum_rightmost,
-    torch,
-    tril_matrix_to_vec,
-    vec_to_tril_matrix,
-)  # fmt: skip
+from numgrad.torch.distributions.utils import torch
 from numgrad.torch.nn.functional import pad, softplus
 
 
@@ -46,10 +33,10 @@ class Transform:
     domain: Any = constraints.real
     codomain: Any = constraints.real
     _parameters: tuple[str, ...] | None = None
-    _call: Any = lacking("_call")
-    _inverse: Any = lacking("_inverse")
-    log_abs_det_jacobian: Any = lacking("log_abs_det_jacobian")
-    sign: Any = property(lacking("sign"))
+    _call: Any = utils.lacking("_call")
+    _inverse: Any = utils.lacking("_inverse")
+    log_abs_det_jacobian: Any = utils.lacking("log_abs_det_jacobian")
+    sign: Any = property(utils.lacking("sign"))
     inv: Any = cached_property(lambda self: _InverseTransform(self))
 
     def __init__(self, cache_size: int = 0) -> None:
@@ -214,7 +201,7 @@ class ComposeTransform(CompositeTransform):
         for k, part in enumerate(self.parts):
             after = y if k == len(self.parts) - 1 else part(x)
             log = part.log_abs_det_jacobian(x, after)
-            total = total + sum_rightmost(log, dim - part.domain.event_dim)
+            total = total + utils.sum_rightmost(log, dim - part.domain.event_dim)
             dim += part.codomain.event_dim - part.domain.event_dim
             x = after
         return total
@@ -257,7 +244,7 @@ class IndependentTransform(CompositeTransform):
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         """Sum over these axes."""
         log = self.base_transform.log_abs_det_jacobian(x, y)
-        return sum_rightmost(log, self.reinterpreted_batch_ndims)
+        return utils.sum_rightmost(log, self.reinterpreted_batch_ndims)
 
     def __repr__(self) -> str:
         return f"IndependentTransform({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
@@ -275,7 +262,7 @@ class ReshapeTransform(CompositeTransform):
             raise NumgradValueError("in_shape, out_shape have different numbers of elements")
         self.codomain = reinterpreted(constraints.real, len(self.out_shape))
 
-    sign = property(lacking("sign"))
+    sign = property(utils.lacking("sign"))
 
     def _mirrored(self) -> Any:
         return ReshapeTransform(self.out_shape, self.in_shape)
@@ -312,7 +299,7 @@ class CatTransform(CompositeTransform):
         self.transforms = self._parts = given
         self.dim, self.lengths = dim, [1] * len(given) if lengths is None else list(lengths)
 
-    sign = property(lacking("sign"))
+    sign = property(utils.lacking("sign"))
     codomain = property(
         lambda self: constraints.cat([t.codomain for t in self._parts], self.dim, self.lengths)
     )
@@ -332,7 +319,7 @@ class CatTransform(CompositeTransform):
         """Those of the pieces side by side; their sum where the axis is one of an event."""
         most = max(t.event_dim for t in self.transforms)
         logs = [
-            sum_rightmost(t.log_abs_det_jacobian(*parts), most - t.event_dim)
+            utils.sum_rightmost(t.log_abs_det_jacobian(*parts), most - t.event_dim)
             for t, *parts in self._slices(x, y)
         ]
         dim = (self.dim - x.dim() if self.dim >= 0 else self.dim) + most
@@ -391,7 +378,7 @@ def _sticks(x: Any) -> Any:
 
 def _broken(x: Any) -> Any:
     """Points of the simplex of one dimension more, by breaking off shares of a stick."""
-    z = inside_unit(torch.sigmoid(_sticks(x)))
+    z = utils.inside_unit(torch.sigmoid(_sticks(x)))
     return pad(z, [0, 1], value=1) * pad((1 - z).cumprod(-1), [1, 0], value=1)
 
 
@@ -407,7 +394,7 @@ def _correlations(x: Any) -> Any:
     Row by row they are the shares of a stick, as in Lewandowski, Kurowicka, Joe (2009).
     """
     eps = torch.finfo(x.dtype).eps
-    partial = vec_to_tril_matrix(x.tanh().clamp(min=-1 + eps, max=1 - eps), -1)
+    partial = utils.vec_to_tril_matrix(x.tanh().clamp(min=-1 + eps, max=1 - eps), -1)
     rest = (1 - partial**2).sqrt().cumprod(-1)
     eye = torch.eye(partial.shape[-1], dtype=x.dtype)
     return (partial + eye) * pad(rest[..., :-1], [1, 0], value=1)
@@ -421,11 +408,12 @@ def _rest_of_rows(y: Any) -> Any:
 def _partial(y: Any) -> Any:
     """The vector of which Cholesky factors of correlations are made."""
     before = pad(_rest_of_rows(y)[..., :-1], [1, 0], value=1)
-    return torch.atanh(tril_matrix_to_vec(y, -1) / tril_matrix_to_vec(before, -1).sqrt())
+    values, rest = (utils.tril_matrix_to_vec(z, -1) for z in (y, before))
+    return torch.atanh(values / rest.sqrt())
 
 
 def _log_correlations(x: Any, y: Any) -> Any:
-    rest = 0.5 * tril_matrix_to_vec(_rest_of_rows(y), -2).log().sum(-1)
+    rest = 0.5 * utils.tril_matrix_to_vec(_rest_of_rows(y), -2).log().sum(-1)
     return rest - 2 * (x + softplus(-2 * x) - math.log(2)).sum(-1)
 
 
@@ -475,19 +463,19 @@ _SET = r"(\w[\w.]*(?:\([^)]*\))?)"
 def _of_row(row: str) -> None:
     """Add a class: Note [Rows of transforms]."""
     head, text = row.split(": ", 1)
-    name, given, *sets = groups(rf"(\w+)\((.*?)\) (\S+) {_SET} {_SET}", head)
-    names, scope = parameters_of(given), vars(constraints) | _table
+    name, given, *sets = utils.groups(rf"(\w+)\((.*?)\) (\S+) {_SET} {_SET}", head)
+    names, scope = utils.parameters_of(given), vars(utils) | vars(constraints) | _table
     formulas = text.split(" | ")
     members: dict[str, Any] = {
-        "__init__": initializer(names, "cache_size=0"), "__module__": __name__,
+        "__init__": utils.initializer(names, "cache_size=0"), "__module__": __name__,
         "__doc__": f"The function ``{formulas[0]}``.", "bijective": len(formulas) > 2,
         "_parameters": (*names,), "forward_shape": _shape, "inverse_shape": _shape,
     } | {
-        key: attribute_of(value, names, scope)
+        key: utils.attribute_of(value, names, scope)
         for key, value in zip(("sign", "domain", "codomain"), sets, strict=True)
         if value != "None"
     } | {
-        key: method_of(formula, names, scope, *operands)
+        key: utils.method_of(formula, names, scope, *operands)
         for (key, operands), formula in zip(_METHODS.items(), formulas, strict=False)
     }  # fmt: skip
     _table[name] = type(name, (Transform,), members)
@@ -498,7 +486,7 @@ _METHODS = {
     "inverse_shape": "y",
 }  # fmt: skip
 """Methods that the expressions of a row are, and their operands."""
-for (_row,) in rows(TABLE):
+for (_row,) in utils.rows(TABLE):
     _of_row(_row)
 NAMES = [_name for _name in _table if _name.endswith("Transform") and _name[0] != "_"]
 identity_transform = ComposeTransform([])
@@ -560,7 +548,7 @@ lower_cholesky: LowerCholeskyTransform()
 positive_definite positive_semidefinite: PositiveDefiniteTransform()
 """
 """Sets, and the transform ``onto`` a set ``c``; the last two rows are no bijections."""
-for _number, (_row,) in enumerate(rows(ONTO)):
+for _number, (_row,) in enumerate(utils.rows(ONTO)):
     _sets, _text = _row.split(": ")
     for _registry in (biject_to, transform_to)[_number > 8 :]:
         _factory = eval(f"lambda onto: lambda c: {_text}", _table)(_registry)

@@ -7,15 +7,8 @@ from typing import Any
 
 from numgrad.errors import NumgradNotImplementedError
 from numgrad.tensors.reparameterised import PATHS
-from numgrad.torch.distributions import tables, transforms
-from numgrad.torch.distributions.utils import (  # noqa: F401 - names of formulas
-    above_zero,
-    drawn,
-    euler_constant,
-    inner_uniform,
-    probs_to_logits,
-    torch,
-)  # fmt: skip
+from numgrad.torch.distributions import tables, utils
+from numgrad.torch.distributions.utils import torch
 from numgrad.torch.nn.functional import softplus
 from numgrad.torch.wrapping import wrap
 
@@ -34,7 +27,7 @@ def beta_path(x: Any, a: Any, b: Any) -> Any:
 def beta_drawn(shape: Any, a: Any, b: Any) -> Any:
     """Beta numbers, away from 0 and 1, where rounding may have put them."""
     with torch.no_grad():
-        x, info = drawn("beta", shape, a, b), torch.finfo(a.dtype)
+        x, info = utils.drawn("beta", shape, a, b), torch.finfo(a.dtype)
         x = x.clamp(min=info.tiny, max=1 - info.eps / 2)
     return beta_path(x, a, b)
 
@@ -210,8 +203,8 @@ Bernoulli(probs: unit_interval | logits: real) on boolean
   mean: probs
   mode: torch.where(probs == 0.5, math.nan, (probs >= 0.5).to(probs.dtype))
   variance: probs * (1 - probs)
-  log_prob: torch.where(torch.isinf(logits), torch.where((logits > 0) == (value == 1), 0.0,
-    -math.inf), value * torch.where(torch.isinf(logits), 0.0, logits) - softplus(logits))
+  log_prob: torch.where(torch.isinf(logits), -softplus((1 - 2 * value) * logits),
+    value * logits - softplus(logits))
   entropy: coin_entropy(logits, probs)
   sample: torch.bernoulli(probs.expand(shape))
   values: torch.arange(2, dtype=self._param.dtype)
@@ -266,5 +259,5 @@ RelaxedBernoulli(temperature, probs: unit_interval | logits: real) on unit_inter
   base_dist: LogitRelaxedBernoulli(temperature, **self._given)
   transforms: [SigmoidTransform()]
 """
-CLASSES = tables.declare(TABLE, vars(transforms) | globals())
+CLASSES = tables.declare(TABLE, globals())
 globals().update(CLASSES)

@@ -89,9 +89,8 @@ def broadcast_all(*values: Any) -> Any:
     like = next((v for v in values if isinstance(v, Tensor)), None)
     dtype = torch.get_default_dtype() if like is None else like.dtype
     given = [v if isinstance(v, Tensor) else torch.tensor(v, dtype=dtype) for v in values]
-    if len({v.shape for v in given}) == 1:
-        return given
-    return torch.broadcast_tensors(*given)
+    shape = torch.broadcast_shapes(*[v.shape for v in given])
+    return [v if v.shape == shape else v.expand(shape) for v in given]
 
 
 def lazy_property(wrapped: Callable[[Any], Any]) -> Any:

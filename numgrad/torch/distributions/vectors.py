@@ -8,17 +8,11 @@ from typing import Any
 
 from numgrad.errors import NumgradValueError
 from numgrad.random.generator import generator_from
-from numgrad.torch.distributions import tables, transforms
+from numgrad.torch.distributions import tables, utils
 from numgrad.torch.distributions.distribution import Distribution
 from numgrad.torch.distributions.tables import ProbabilityDistribution, TableDistribution
 from numgrad.torch.distributions.univariate import CLASSES as UNIVARIATE, beta_drawn, beta_path
-from numgrad.torch.distributions.utils import (
-    broadcast_all,
-    drawn,
-    inner_uniform,
-    lazy_property,
-    torch,
-)
+from numgrad.torch.distributions.utils import torch
 from numgrad.torch.wrapping import wrap
 
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
@@ -33,7 +27,8 @@ def _dirichlet(alpha: Any) -> Any:
     """
     a = alpha.detach().double()
     source = generator_from("rsample", None)
-    log = wrap(source.standard_gamma((a + 1)._tensor)).log() + inner_uniform(a.shape, a).log() / a
+    log = wrap(source.standard_gamma((a + 1)._tensor)).log()
+    log = log + utils.inner_uniform(a.shape, a).log() / a
     x = torch.softmax(log, -1).clamp(min=torch.finfo(torch.float64).tiny)
     if not (torch.is_grad_enabled() and alpha.requires_grad):
         return x.to(alpha.dtype)
@@ -53,7 +48,7 @@ class VectorDistribution(TableDistribution):
 
     def _begin(self, given: dict[str, Any], validate_args: bool | None) -> None:
         """Take the parameters, numbers as vectors of length 1."""
-        values = map(torch.atleast_1d, broadcast_all(*given.values()))
+        values = map(torch.atleast_1d, utils.broadcast_all(*given.values()))
         super()._begin(dict(zip(given, values, strict=True)), validate_args)
 
 
@@ -90,13 +85,14 @@ class CategoryDistribution(ProbabilityDistribution):
 
     def _chosen(self, value: Any) -> Any:
         """Logarithms of the probabilities of indices, which have a last axis of length 1."""
-        value, logits = torch.broadcast_tensors(value, self.logits)
-        return logits.gather(-1, value[..., :1]).squeeze(-1)
+        shape = torch.broadcast_shapes(value.shape[:-1], self._batch_shape)
+        logits = self.logits.expand((*shape, self._num_events))
+        return logits.gather(-1, value.expand((*shape, 1))).squeeze(-1)
 
 
 def _log_of_counts(value: Any, logits: Any) -> Any:
     """Logarithm of the probability of counts of categories."""
-    logits, value = torch.broadcast_tensors(logits, value)
+    logits, value = utils.broadcast_all(logits, value)
     ways = torch.lgamma(value.sum(-1) + 1) - torch.lgamma(value + 1).sum(-1)
     none = (value == 0) & (logits == -math.inf)
     return ways + (torch.where(none, 0.0, logits) * value).sum(-1)
@@ -146,13 +142,13 @@ class CovarianceDistribution(TableDistribution):
         self._unbroadcasted_scale_tril = root
 
     _size = property(lambda self: self._event_shape[-1], doc="Length of the matrices.")
-    scale_tril: Any = lazy_property(
+    scale_tril: Any = utils.lazy_property(
         lambda self: self._unbroadcasted_scale_tril.expand(
             (*self._batch_shape, self._size, self._size)
         )
     )
-    covariance_matrix: Any = lazy_property(lambda self: self.scale_tril @ self.scale_tril.mT)
-    precision_matrix: Any = lazy_property(lambda self: torch.cholesky_inverse(self.scale_tril))
+    covariance_matrix: Any = utils.lazy_property(lambda d: d.scale_tril @ d.scale_tril.mT)
+    precision_matrix: Any = utils.lazy_property(lambda d: torch.cholesky_inverse(d.scale_tril))
 
     def _log_scale(self) -> Any:
         """Half of the logarithm of the determinant of the covariance."""
@@ -169,7 +165,7 @@ def _wishart(self: Any, shape: Any) -> Any:
     df = self.df.unsqueeze(-1) - torch.arange(self._size, dtype=root.dtype)
     eps = torch.finfo(root.dtype).eps
     for _ in range(10):
-        wide = drawn("chisquare", shape[:-1], df).sqrt().clamp(min=eps)
+        wide = utils.drawn("chisquare", shape[:-1], df).sqrt().clamp(min=eps)
         factor = root @ (torch.randn(shape, dtype=root.dtype).tril(-1) + torch.diag_embed(wide))
         result = torch.where(singular[..., None, None], factor @ factor.mT, result)
         singular = ~self.support.check(result)
@@ -192,7 +188,7 @@ def _onion(self: Any, shape: Any) -> Any:
     eta, n = self.concentration, self.dim
     row = torch.cat([torch.zeros(1, dtype=eta.dtype), torch.arange(n - 1, dtype=eta.dtype)])
     left = (eta + 0.5 * (n - 2)).unsqueeze(-1) - 0.5 * row
-    share = beta_drawn(shape[:-1], (row + 0.5).expand(left.shape), left).unsqueeze(-1)
+    share = beta_drawn(shape[:-1], (0.5 * (row + 1)).expand(left.shape), left).unsqueeze(-1)
     normal = torch.randn(shape, dtype=eta.dtype).tril(-1)
     length = normal.norm(dim=-1, keepdim=True)
     w = share.sqrt() * normal / torch.where(length == 0, 1.0, length)
@@ -370,5 +366,5 @@ LowRankMultivariateNormal(loc: real_vector, cov_factor: independent(real, 2),
     dtype=loc.dtype).unsqueeze(-1)).squeeze(-1) + cov_diag.sqrt() * torch.randn(
     shape, dtype=loc.dtype)
 """
-CLASSES = UNIVARIATE | tables.declare(TABLE, UNIVARIATE | vars(transforms) | globals())
+CLASSES = UNIVARIATE | tables.declare(TABLE, UNIVARIATE | globals())
 globals().update(CLASSES)

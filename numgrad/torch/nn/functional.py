@@ -7,11 +7,12 @@ from functools import partial, wraps
 from typing import Any
 
 from numgrad.autograd.variable import Tensor as Base
+from numgrad.errors import NumgradError
 from numgrad.nn import functional as _base
 from numgrad.torch.calls import write
 from numgrad.torch.missing import refuse as _refuse
-from numgrad.torch.nn.layers import DTYPES, REFUSALS, as_runtime_error, legacy_reduction, of_dtypes
-from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap, wrapped
+from numgrad.torch.nn.layers import DTYPES, legacy_reduction, of_dtypes
+from numgrad.torch.wrapping import Parameter, Tensor, as_runtime_error, unwrap, wrap, wrapped
 
 _OURS = (Tensor, Parameter)
 _LEGACY = ("size_average", "reduce", "_stacklevel")
@@ -34,7 +35,7 @@ def of_functional(function: Callable[..., Any]) -> Callable[..., Any]:
             of_dtypes(name, rule, given, params)
         try:
             result = function(*given, **params)
-        except REFUSALS as error:
+        except NumgradError as error:
             as_runtime_error(error)
             raise
         if out is not None:

@@ -11,23 +11,7 @@ import numpy as np
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.nn import packed_sequence as base
 from numgrad.torch.missing import refuse as _refuse
-from numgrad.torch.nn.layers import REFUSALS, as_runtime_error
-from numgrad.torch.wrapping import face_function as plain_function, wrapped
-
-
-def face_function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of numgrad's whose errors are of PyTorch's class, too."""
-    inner = plain_function(function)
-
-    @wraps(inner)
-    def called(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return inner(*args, **kwargs)
-        except REFUSALS as error:
-            as_runtime_error(error)
-            raise
-
-    return called
+from numgrad.torch.wrapping import face_function, wrapped
 
 
 def _with_integers(function: Callable[..., Any]) -> Callable[..., Any]:
