@@ -155,8 +155,11 @@ def _gather(x: Any, dim: int, index: Any) -> Any:
     axis = axis_of("gather", x, dim)
     if not index.size:
         return ng.reshape(ng.reshape(x, (-1,))[:0], index.shape)
-    rows = rows[tuple(slice(None) if a == axis else slice(n) for a, n in enumerate(places.shape))]
-    return ng.reshape(ng.take_along_axis(rows, places, axis), index.shape)
+    part = tuple([slice(None if a == axis else n) for a, n in enumerate(places.shape)])
+    if any(at.stop not in (None, n) for at, n in zip(part, rows.shape, strict=False)):
+        rows = rows[part]
+    out = ng.take_along_axis(rows, places, axis)
+    return out if index.ndim else ng.reshape(out, ())
 
 
 def _scatter(x: Any, axis: int, index: Any, src: Any, reduce: Any, whole: bool = True) -> Any:
@@ -395,6 +398,9 @@ def _meshgrid(tensors: Any, indexing: Any) -> tuple:
 def _sum_to(x: Any, shape: tuple) -> Any:
     new = x.ndim - len(shape)
     inner = tuple(new + k for k, n in enumerate(shape) if n == 1 != x.shape[new + k])
+    if x.ndim and not new and not inner:
+        return ng.reshape(x, shape)
+    x = OPS["astype"](x, dtype=np.dtype(np.int64)) if x.dtype.kind in "biu" else x
     return ng.reshape(ng.sum(x, (*range(new), *inner)), shape)
 
 
