@@ -129,7 +129,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    libraries = [import_module("numgrad.torch"), import_module("torch")]
+    libraries: list[Any] = [import_module("numgrad.torch"), import_module("torch")]
     rows: dict[str, Any] = {}
     for library in libraries:
         library.set_num_threads(1)

@@ -301,10 +301,12 @@ def vander(x, N=None, increasing=False):
     if len(x.shape) != 1:
         raise NumgradValueError(f"vander: takes one axis, got shape {tuple(x.shape)}")
     n = x.shape[0] if N is None else N
+    if n < 0:
+        raise NumgradValueError(f"vander: N must be non-negative, got {n}")
     x = x.astype(np.promote_types(x.dtype, int))
     if not n:
         return reshape(x * 0, (x.shape[0], 1))[:, :0]
-    columns = [x * 0 + 1]
+    columns = [np.ones_like(x)]
     for _ in range(n - 1):
         columns.append(columns[-1] * x)
     return stack(columns if increasing else columns[::-1], axis=1)

@@ -345,7 +345,10 @@ class _Run:
             "prev_flat_grad": Tensor(self.gradient_before),
             "prev_loss": self.loss_before,
         }
-        return state if self.shares is None else {**state, "al": self.shares}
+        if self.shares is not None:  # with a place for each pair, as PyTorch writes to it
+            free = self.group["history_size"] - len(self.shares)
+            state["al"] = [*self.shares, *[None] * free]
+        return state
 
     def restore(self) -> None:
         """Put the parameters back to where they were before the step."""

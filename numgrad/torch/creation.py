@@ -162,6 +162,10 @@ def array_of(data: Any, dtype: Any = None, copy: bool = True) -> np.ndarray:
             raise NumgradTypeError(f"tensor: cannot make a Tensor of {type(data).__name__}")
         if d is None:
             d = _inferred(plain, array)
+        if d.kind in "iu" and array.dtype.kind in "iu" and array.size:
+            limits = np.iinfo(d)
+            if array.min() < (limits.min or -limits.max) or array.max() > limits.max:
+                raise NumgradRuntimeError(f"tensor: a value does not fit into {dtypes.OF[d]!r}")
         array = array.astype(d)
     if array.dtype not in dtypes.OF:
         raise NumgradTypeError(
@@ -270,6 +274,13 @@ def frombuffer(
     return finished(array, requires_grad)
 
 
+def from_dlpack(ext_tensor: Any) -> Tensor:
+    """Return a Tensor over the memory of another library's, by DLPack."""
+    if isinstance(ext_tensor, Tensor):
+        return ext_tensor.detach()  # pyright: ignore
+    return finished(np.from_dlpack(ext_tensor))
+
+
 def from_numpy(ndarray: np.ndarray) -> Tensor:
     """Return a Tensor that shares the memory of an array."""
     if not isinstance(ndarray, np.ndarray):
@@ -292,6 +303,8 @@ def full(size: Any, fill_value: Any, *, d: Any = None) -> Any:
     """Return a new Tensor of one value, whose dtype is the value's unless one is given."""
     value = unwrap(fill_value)
     value = value._array if isinstance(value, Base) else value
+    if isinstance(value, str):
+        raise NumgradTypeError("full: fill_value must be a number, got a str")
     if d is None:
         d = value.dtype if hasattr(value, "dtype") else dtypes.category_of_number(value)
     return np.full(sizes((size,)), value, d)
@@ -391,37 +404,14 @@ def empty_permuted(size: Any, physical_layout: Any, **rest: Any) -> Tensor:
     return memory.permute(np.argsort(order).tolist())  # pyright: ignore
 
 
-@maker
-def tril_indices(row: int, col: int, offset: int = 0, *, d: Any = None) -> Any:
-    """Return rows and columns of the lower triangle."""
-    return np.array(np.tril_indices(row, offset, col), np.int64)
+def _triangle(name: str, places: Callable[..., Any]) -> Callable[..., Tensor]:
+    def make(row: int, col: int, offset: int = 0, *, d: Any = None) -> Any:
+        return np.array(places(row, offset, col), np.int64)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"Return rows and columns of a triangle: ``{name}``."
+    return maker(make)
 
 
-@maker
-def triu_indices(row: int, col: int, offset: int = 0, *, d: Any = None) -> Any:
-    """Return rows and columns of the upper triangle."""
-    return np.array(np.triu_indices(row, offset, col), np.int64)
-
-
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
-    """Return the powers of a vector, columns."""
-    if N is not None and N < 0:
-        raise NumgradRuntimeError("vander: N must be non-negative.")
-    d = x._tensor.dtype if x._tensor.dtype.kind in "fc" else np.dtype(np.int64)
-    return wrapped(ng.vander(x._tensor.astype(d), N, increasing).astype(d))
-
-
-def broadcast_shapes(*shapes: Any) -> Any:
-    """Return the shape of Tensors of some shapes together."""
-    try:
-        given = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
-    except TypeError as error:
-        raise NumgradRuntimeError(
-            f"broadcast_shapes: takes integers and tuples of them, {error}"
-        ) from error
-    try:
-        return dtypes.Size(np.broadcast_shapes(*given))
-    except ValueError as error:
-        raise NumgradRuntimeError(
-            "Shape mismatch: objects cannot be broadcast to a single shape"
-        ) from error
+tril_indices = _triangle("tril_indices", np.tril_indices)
+triu_indices = _triangle("triu_indices", np.triu_indices)

@@ -204,14 +204,11 @@ class TypedStorage(UntypedStorage):
 
 
 STORAGES: Any = {
-    name: type(name, (TypedStorage,), {"_d": d.numpy, "__module__": "numgrad.torch"})
-    for name, d in {
-        "FloatStorage": dtypes.float32, "DoubleStorage": dtypes.float64,
-        "LongStorage": dtypes.int64, "IntStorage": dtypes.int32, "ShortStorage": dtypes.int16,
-        "CharStorage": dtypes.int8, "ByteStorage": dtypes.uint8, "BoolStorage": dtypes.bool_,
-        "ComplexFloatStorage": dtypes.complex64, "ComplexDoubleStorage": dtypes.complex128,
-    }.items()
-}  # fmt: skip
+    f"{name}Storage": type(
+        f"{name}Storage", (TypedStorage,), {"_d": d.numpy, "__module__": "numgrad.torch"}
+    )
+    for name, d in dtypes.PREFIXES.items()
+}
 """Storages of a number of elements, or of those in a list."""
 STORAGES["Storage"] = STORAGES["FloatStorage"]
 

@@ -236,6 +236,7 @@ def randint_like(
 @maker
 def randperm(n: int, *, generator: Any = None, d: Any = None) -> Any:
     """Return the integers below ``n`` in random order."""
+    dtypes.sizes((n,))
     if at_once():
         return source_of(generator).permutation(n).astype(np.int64)
     return rand(n, generator=generator, dtype=dtypes.float64).argsort()  # pyright: ignore

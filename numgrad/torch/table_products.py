@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from string import ascii_letters
+from string import ascii_letters, ascii_lowercase, ascii_uppercase
 from typing import Any
 
 import numgrad as ng
@@ -77,15 +77,23 @@ def _cdist(a: Any, b: Any, p: float) -> Any:
     return ng.vector_norm(difference, ord=p, axis=-1)
 
 
+_LETTERS = ascii_uppercase + ascii_lowercase
+
+
 def _einsum(equation: Any, operands: Any) -> Any:
-    if len(operands) == 1 and isinstance(operands[0], tuple | list):
+    if isinstance(equation, str) and len(operands) == 1 and isinstance(operands[0], tuple | list):
         operands = operands[0]
-    if isinstance(equation, str):
-        if "..." in equation and "->" in equation:
-            equation = _without_ellipsis(equation.replace(" ", ""), operands)
-        terms, _, output = equation.partition("->")
-        if {*terms} - {*output, ",", " "}:
-            check_equal("einsum", [x.dtype for x in operands])
+    if not isinstance(equation, str):  # after each operand its axes by number, those of the result
+        given = (equation, *operands)
+        operands, axes = given[: len(given) & -2 : 2], [*given[1::2], *given[len(given) & -2 :]]
+        terms = ["".join(["..." if k is ... else _LETTERS[k] for k in each]) for each in axes]
+        count = len(operands)
+        equation = ",".join(terms[:count]) + "".join([f"->{term}" for term in terms[count:]])
+    if "..." in equation and "->" in equation:
+        equation = _without_ellipsis(equation.replace(" ", ""), operands)
+    terms, _, output = equation.partition("->")
+    if {*terms} - {*output, ",", " "}:
+        check_equal("einsum", [x.dtype for x in operands])
     return ng.einsum(equation, *alike(operands))
 
 
@@ -130,6 +138,8 @@ chain_matmul(*matrices): ng.linalg.multi_dot(list(matrices))
 einsum(equation, *operands): _einsum(equation, operands)
 [whole 1]
 trace(input): ng.trace(input)
+[whole 1 function]
+vander(x, N=None, increasing=False): ng.vander(x, N, increasing).astype(x.dtype)
 [same 1]
 matrix_power(input, n): ng.linalg.matrix_power(input, n)
 matrix_exp(input): ng.linalg.expm(input)

@@ -199,7 +199,8 @@ norm(input, p="fro", dim=None, keepdim=False, dtype=None): ng.norm(
     input, ord=2 if p in (None, "fro") else p, axis=dim, keepdims=keepdim)
 [same 1 axes]
 {amax=max amin=min}(input, dim=None, keepdim=False): ng.@(input, dim, keepdims=keepdim)
-{all any}(input, dim=None, keepdim=False): _truth(input, ng.@(input != 0, dim, keepdims=keepdim))
+{all any}(input, dim=None, keepdim=False): _truth(input, ng.@(
+    input if input.dtype == bool else input != 0, dim, keepdims=keepdim))
 {quantile nanquantile}(input, q, dim=None, keepdim=False, *, interpolation="linear"): ng.@(
     input, q, dim, method=interpolation, keepdims=keepdim)
 count_nonzero(input, dim=None): ng.count_nonzero(input, dim)

@@ -20,6 +20,7 @@ from numgrad.errors import NumgradRuntimeError
 from numgrad.operations.region import Region
 from numgrad.torch.array_functions import computed
 from numgrad.torch.calls import axis_of, cast, check_equal, table
+from numgrad.torch.dtypes import Size  # noqa: F401 (in the table)
 from numgrad.torch.memory import at_least, contiguous, copied as copied
 from numgrad.torch.table_products import alike  # noqa: F401 (in the table)
 
@@ -154,8 +155,11 @@ def _gather(x: Any, dim: int, index: Any) -> Any:
     axis = axis_of("gather", x, dim)
     if not index.size:
         return ng.reshape(ng.reshape(x, (-1,))[:0], index.shape)
-    rows = rows[tuple(slice(None) if a == axis else slice(n) for a, n in enumerate(places.shape))]
-    return ng.reshape(ng.take_along_axis(rows, places, axis), index.shape)
+    part = tuple([slice(None if a == axis else n) for a, n in enumerate(places.shape)])
+    if any(at.stop not in (None, n) for at, n in zip(part, rows.shape, strict=False)):
+        rows = rows[part]
+    out = ng.take_along_axis(rows, places, axis)
+    return out if index.ndim else ng.reshape(out, ())
 
 
 def _scatter(x: Any, axis: int, index: Any, src: Any, reduce: Any, whole: bool = True) -> Any:
@@ -202,6 +206,8 @@ def _take_along(x: Any, index: Any, dim: Any) -> Any:
 
 
 def _masked_select(x: Any, mask: Any) -> Any:
+    if mask.dtype.kind != "b":
+        raise NumgradRuntimeError(f"masked_select: expected a mask of booleans, got {mask.dtype}")
     x, mask = ng.broadcast_arrays(x, mask)
     return x[mask]
 
@@ -392,6 +398,9 @@ def _meshgrid(tensors: Any, indexing: Any) -> tuple:
 def _sum_to(x: Any, shape: tuple) -> Any:
     new = x.ndim - len(shape)
     inner = tuple(new + k for k, n in enumerate(shape) if n == 1 != x.shape[new + k])
+    if x.ndim and not new and not inner:
+        return ng.reshape(x, shape)
+    x = OPS["astype"](x, dtype=np.dtype(np.int64)) if x.dtype.kind in "biu" else x
     return ng.reshape(ng.sum(x, (*range(new), *inner)), shape)
 
 
@@ -568,6 +577,8 @@ stack(tensors, dim=0): ng.stack(list(tensors), axis=dim)
 [same 0 function]
 block_diag(*tensors): ng.linalg.block_diag(*alike(tensors))
 {atleast_1d atleast_2d atleast_3d}(*tensors): _atleast(ng.@, tensors)
+broadcast_shapes(*shapes): Size(np.broadcast_shapes(
+    *[(s,) if isinstance(s, int) else tuple(s) for s in shapes]))
 broadcast_tensors(*tensors): tuple(ng.broadcast_arrays(*_listed(tensors)))
 meshgrid(*tensors, indexing=None): _meshgrid(tensors, indexing)
 cartesian_prod(*tensors): tensors[0] if len(tensors) == 1 else ng.stack(

@@ -36,7 +36,13 @@ from numgrad.autograd.batching.selected import levels
 from numgrad.autograd.variable import Parameter as BaseParameter, Tensor as Base
 from numgrad.core.interpreter import state
 from numgrad.core.tree import container_of, join, split
-from numgrad.errors import NumgradRuntimeError
+from numgrad.errors import (
+    NumgradError,
+    NumgradIndexError,
+    NumgradRuntimeError,
+    NumgradTypeError,
+    NumgradValueError,
+)
 from numgrad.torch.dtypes import OF, dtype, get_default_dtype
 
 _new = object.__new__
@@ -162,6 +168,32 @@ def refuse_transformed(what: str) -> None:
         )
 
 
+class ArgumentError(NumgradValueError, NumgradRuntimeError):
+    """An argument does not fit: PyTorch raises RuntimeError where numgrad raises ValueError."""
+
+
+class OperandError(NumgradTypeError, NumgradRuntimeError):
+    """A dtype does not fit: the same of TypeError."""
+
+
+class PlaceError(NumgradIndexError, NumgradRuntimeError):
+    """An index does not fit: the same of IndexError."""
+
+
+_ERRORS = {
+    NumgradValueError: ArgumentError,
+    NumgradTypeError: OperandError,
+    NumgradIndexError: PlaceError,
+}
+"""Errors about arguments, which PyTorch raises as RuntimeError, too."""
+
+
+def as_runtime_error(error: Exception) -> None:
+    """Let an error about arguments be one of PyTorch's class, too."""
+    if type(error) in _ERRORS:
+        error.__class__ = _ERRORS[type(error)]
+
+
 def user_function(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of a user's, as numgrad calls it: with wrappers, of whose results it gets Tensors.
 
@@ -180,7 +212,11 @@ def face_function(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of numgrad's, as users call it: the reverse of ``user_function``."""
 
     def called(*args: Any, **params: Any) -> Any:
-        return wrap(function(*map(unwrap, args), **{k: unwrap(v) for k, v in params.items()}))
+        try:
+            return wrap(function(*map(unwrap, args), **{k: unwrap(v) for k, v in params.items()}))
+        except NumgradError as error:
+            as_runtime_error(error)
+            raise
 
     called.__name__ = called.__qualname__ = getattr(function, "__name__", "function")
     called.__doc__, vars(called)["__wrapped__"] = function.__doc__, function

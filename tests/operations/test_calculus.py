@@ -303,3 +303,13 @@ def test_compiled_fits_at_places_that_are_an_argument():
     for n in (6, 9):
         t = np.linspace(0.0, 1.0, n)
         np.testing.assert_allclose(fast(t, np.sin(t)), np.polyfit(t, np.sin(t), 2), rtol=1e-10)
+
+
+def test_vander_of_infinities_and_negative_columns():
+    x = np.array([np.inf, np.nan, -2.0])
+    for count in (0, 1, 3):
+        for increasing in (False, True):
+            found = ng.vander(ng.tensor(x), count, increasing).numpy()
+            np.testing.assert_array_equal(found, np.vander(x, count, increasing))
+    with pytest.raises(ng.NumgradValueError, match="vander: N must be non-negative, got -1"):
+        ng.vander(ng.tensor(x), -1)

@@ -277,7 +277,7 @@ def test_all_state_is_under_the_first_parameter():
         "prev_loss", "ro", "t",
     }  # fmt: skip
     assert run.state["func_evals"] == len(run.losses)
-    assert len(run.state["old_dirs"]) == len(run.state["ro"]) <= 100
+    assert len(run.state["old_dirs"]) == len(run.state["ro"]) <= len(run.state["al"]) == 100
 
 
 @pytest.mark.parametrize("search", [None, "strong_wolfe"])

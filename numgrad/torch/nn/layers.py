@@ -18,18 +18,21 @@ from typing import Any, ClassVar
 
 from numgrad import nn
 from numgrad.autograd.variable import Tensor as Base
-from numgrad.errors import (
-    NumgradIndexError,
-    NumgradRuntimeError,
-    NumgradTypeError,
-    NumgradValueError,
-)
+from numgrad.errors import NumgradError, NumgradRuntimeError
 from numgrad.nn.module.members import KINDS
 from numgrad.torch import dtypes
 from numgrad.torch.calls import cast
 from numgrad.torch.nn.module import Module, containers, hooks
 from numgrad.torch.specialization import GIVEN, specialize
-from numgrad.torch.wrapping import Tensor, face_function, same, unwrap, user_function, wrap
+from numgrad.torch.wrapping import (
+    Tensor,
+    as_runtime_error,
+    face_function,
+    same,
+    unwrap,
+    user_function,
+    wrap,
+)
 
 _get, _new = object.__getattribute__, object.__new__
 
@@ -216,7 +219,7 @@ class Layer(Module):
             options.pop("dtype", None)
         try:
             layer = self._layer(*map(_argument, args), **options)
-        except REFUSALS as error:
+        except NumgradError as error:
             as_runtime_error(error)
             raise
         adopt(self, layer)
@@ -233,36 +236,9 @@ class Layer(Module):
             of_dtypes(type(self).__name__, self._rule, given, named, "fc", own[0] if own else None)
         try:
             return wrap(self._layer.forward(view(self), *given, **named))
-        except REFUSALS as error:
+        except NumgradError as error:
             as_runtime_error(error)
             raise
-
-
-class ArgumentError(NumgradValueError, NumgradRuntimeError):
-    """An argument does not fit: PyTorch raises RuntimeError where numgrad raises ValueError."""
-
-
-class OperandError(NumgradTypeError, NumgradRuntimeError):
-    """A dtype does not fit: the same of TypeError."""
-
-
-class PlaceError(NumgradIndexError, NumgradRuntimeError):
-    """An index does not fit: the same of IndexError."""
-
-
-_ERRORS = {
-    NumgradValueError: ArgumentError,
-    NumgradTypeError: OperandError,
-    NumgradIndexError: PlaceError,
-}
-REFUSALS = tuple(_ERRORS)
-"""Errors about arguments, which PyTorch raises as RuntimeError, too."""
-
-
-def as_runtime_error(error: Exception) -> None:
-    """Let an error about arguments be one of PyTorch's class, too."""
-    if type(error) in _ERRORS:
-        error.__class__ = _ERRORS[type(error)]
 
 
 def legacy_reduction(options: dict[str, Any]) -> str:

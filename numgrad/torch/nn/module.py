@@ -124,7 +124,7 @@ class Module(_base):
             for param in [*self._parameters.values(), *lazy.values()]:
                 for x in () if param is None else (param, param.grad):
                     if isinstance(x, _Uninitialized):
-                        x.data = fn(x.data)
+                        x.data = fn(x.data)  # pyright: ignore
                     elif x is not None and (new := fn(x)) is not x:
                         x.data = new
             for name, buffer in self._buffers.items():

@@ -18,11 +18,10 @@ from numgrad.data import loader as _numgrad_loader
 from numgrad.errors import NumgradAssertionError, NumgradRuntimeError, NumgradValueError
 from numgrad.random.generator import generator_of
 from numgrad.torch.missing import refuse as _refuse
-from numgrad.torch.nn.layers import REFUSALS, as_runtime_error
 from numgrad.torch.paths import alias as _alias
 from numgrad.torch.random import Generator, worker as _worker
 from numgrad.torch.specialization import expose, specialize
-from numgrad.torch.wrapping import unwrap, wrap
+from numgrad.torch.wrapping import face_function
 
 T = TypeVar("T")
 
@@ -126,11 +125,10 @@ def _lists(value: Any) -> Any:
 
 def default_collate(batch: Sequence[Any]) -> Any:
     """One value with a new first axis, along which the samples are."""
-    try:
-        return _lists(wrap(_numgrad_loader.default_collate(unwrap(list(batch)))))
-    except REFUSALS as error:
-        as_runtime_error(error)
-        raise
+    return _lists(_collate(list(batch)))
+
+
+_collate = face_function(_numgrad_loader.default_collate)
 
 
 def default_convert(data: Any) -> Any:
