@@ -125,11 +125,7 @@ class Node:
         inputs = self.call.op.inputs
         edge = self.edges[inputs.index(name)] if name in inputs else None
         if edge is not None and not isinstance(edge, Tensor):
-            raise NumgradRuntimeError(
-                f"{self.name()}: the derivative of its backward needs the operand of shape "
-                f"{tensor._array.shape} with its history, and detach_() took that away since; use "
-                "detach() for a constant beside it"
-            )
+            raise detached(self, tensor)
 
     def _tensor(self, name: str, value: Any, slot: int = 0) -> Any:
         """A saved value as a Tensor with its place in the graph; numbers stay numbers."""
@@ -315,6 +311,15 @@ def freed(node: Node) -> NumgradRuntimeError:
     return NumgradRuntimeError(
         f"{node.name()}: what its backward needs was freed by an earlier backward; Specify "
         "retain_graph=True when calling that to go through the graph again"
+    )
+
+
+def detached(node: Node, tensor: Tensor) -> NumgradRuntimeError:
+    """The error of a second derivative by what was cut off from its graph."""
+    return NumgradRuntimeError(
+        f"{node.name()}: the derivative of its backward needs the operand of shape "
+        f"{tensor._array.shape} with its history, and detach_() took that away since; use "
+        "detach() for a constant beside it"
     )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from typing import Any
 
 from numgrad import func as base
@@ -106,7 +106,7 @@ def _transformed(
     """What a transform of numgrad's makes of a function of a user's, as users call it."""
     name = transform.__name__
     real = name in ("jacrev", "jacfwd", "hessian")
-    inner = _inner(name, func, aux=aux, real=real)
+    made = cache(partial(transform, _inner(name, func, aux=aux, real=real), argnums, aux))
     numbers = argnums if isinstance(argnums, tuple) else (argnums,)
 
     @wraps(func)
@@ -118,7 +118,7 @@ def _transformed(
         given = [args[k] for k in numbers if -len(args) <= k < len(args)]
         _check(f"{name}: takes Tensors", leaves(given), real, NumgradValueError)
         with _errors():
-            return wrap(transform(inner, argnums, aux)(*unwrap(args), **unwrap(kwargs)))
+            return wrap(made()(*unwrap(args), **unwrap(kwargs)))
 
     return called
 
@@ -256,12 +256,15 @@ def vmap(
         return inner(*args, **kwargs)
 
     called.__name__ = inner.__name__
+    made = cache(lambda: base.vmap(called, in_dims, out_dims))
 
     @wraps(func)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         with _errors(NumgradValueError):
             if not isinstance(in_dims, int | tuple):
                 raise NumgradValueError(f"vmap: in_dims is an int or a tuple, got {in_dims!r}")
+            if not kwargs:
+                return wrap(made()(*unwrap(args)))
             each = partial(called, **kwargs)  # what is given by name all examples share
             return wrap(base.vmap(each, in_dims, out_dims)(*unwrap(args)))
 

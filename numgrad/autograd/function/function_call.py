@@ -31,7 +31,7 @@ import numpy as np
 from numgrad.autograd import history
 from numgrad.autograd.engine.task import edge_of
 from numgrad.autograd.hooks import user_code
-from numgrad.autograd.node import Node, freed
+from numgrad.autograd.node import Node, detached, freed
 from numgrad.autograd.row_sparse_tensor import RowSparseTensor
 from numgrad.autograd.saved import keep, pack
 from numgrad.autograd.variable import NO_GRAD_VIEW, Tensor, constant, root
@@ -65,12 +65,13 @@ class SavedTensors:
         Gives the ``_slot`` of a tensor that is an output, for others None.
     """
 
-    __slots__ = ("kept", "slots")
+    __slots__ = ("computed", "kept", "slots")
 
     def __init__(
         self, tensors: Sequence[Tensor | None], slot_of: Callable[[Tensor | None], int | None]
     ) -> None:
         self.slots = tuple(map(slot_of, tensors))
+        self.computed = tuple([t is not None and t._grad_fn is not None for t in tensors])
         values = tuple(
             keep(tensor) if slot is None else tensor._array  # pyright: ignore
             for tensor, slot in zip(tensors, self.slots, strict=True)
@@ -85,11 +86,15 @@ class SavedTensors:
 
     def unpack(self, node: Node) -> tuple[Tensor | None, ...]:
         """The tensors with their places in the graph, after checking that they are unchanged."""
-        return tuple(self._tensor(node, *pair) for pair in zip(self.kept, self.slots, strict=True))
+        saved = zip(self.kept, self.slots, self.computed, strict=True)
+        return tuple(self._tensor(node, *each) for each in saved)
 
-    def _tensor(self, node: Node, value: Any, slot: int | None) -> Tensor | None:
+    def _tensor(self, node: Node, value: Any, slot: int | None, computed: bool) -> Tensor | None:
         if slot is None:
-            return node._tensor("", value)
+            tensor = node._tensor("", value)
+            if computed and state.grad_enabled and not tensor._requires_grad:
+                raise detached(node, tensor)
+            return tensor
         check_result_current(node.name, (node.outputs or {}).get(slot), node.sequence)
         return node._tensor("y", value, slot)
 
