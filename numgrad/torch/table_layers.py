@@ -26,7 +26,7 @@ def _scaled(x: Any, weight: Any, bias: Any, shape: tuple[int, ...]) -> Any:
 def _layer_norm(x: Any, shape: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any]:
     axes = tuple(range(x.ndim - len(tuple(shape)), x.ndim))
     out, mean, factor = _normalized(x, axes, eps)
-    return _scaled(out, weight, bias, tuple(shape)), mean, factor
+    return _scaled(out, weight, bias, tuple(shape)), mean.detach(), factor.detach()
 
 
 def _group_norm(
@@ -46,7 +46,7 @@ def _batch_norm(
     if not training:
         nothing = ng.zeros((0,), x.dtype)
         return out, nothing, nothing
-    _, of_batch, factor = _normalized(x, axes, eps)
+    _, of_batch, factor = _normalized(x.detach(), axes, eps)
     return out, ng.reshape(of_batch, (-1,)), ng.reshape(factor, (-1,))
 
 

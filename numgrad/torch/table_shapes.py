@@ -206,6 +206,8 @@ def _take_along(x: Any, index: Any, dim: Any) -> Any:
 
 
 def _masked_select(x: Any, mask: Any) -> Any:
+    if mask.dtype.kind != "b":
+        raise NumgradRuntimeError(f"masked_select: expected a mask of booleans, got {mask.dtype}")
     x, mask = ng.broadcast_arrays(x, mask)
     return x[mask]
 
@@ -396,6 +398,9 @@ def _meshgrid(tensors: Any, indexing: Any) -> tuple:
 def _sum_to(x: Any, shape: tuple) -> Any:
     new = x.ndim - len(shape)
     inner = tuple(new + k for k, n in enumerate(shape) if n == 1 != x.shape[new + k])
+    if x.ndim and not new and not inner:
+        return ng.reshape(x, shape)
+    x = OPS["astype"](x, dtype=np.dtype(np.int64)) if x.dtype.kind in "biu" else x
     return ng.reshape(ng.sum(x, (*range(new), *inner)), shape)
 
 

@@ -585,3 +585,11 @@ def test_a_parametrized_weight_is_assigned_to():
     torch.nn.utils.parametrize.register_parametrization(layer, "weight", Symmetric())
     layer.weight = torch.ones(2, 2)
     assert layer.parametrizations.weight.original.tolist() == [[1.0, 1.0], [0.0, 1.0]]
+
+
+def test_masked_fill_takes_a_value_that_requires_grad():
+    value = torch.tensor(2.0, requires_grad=True)
+    filled = torch.zeros(3).masked_fill(torch.tensor([True, False, True]), value)
+    filled.sum().backward()
+    assert filled.tolist() == [2.0, 0.0, 2.0]
+    assert value.grad.item() == 2.0

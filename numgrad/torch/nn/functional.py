@@ -7,6 +7,7 @@ from functools import partial, wraps
 from typing import Any
 
 from numgrad.autograd.variable import Tensor as Base
+from numgrad.core.op import OPS
 from numgrad.errors import NumgradError
 from numgrad.nn import functional as _base
 from numgrad.torch.calls import write
@@ -16,6 +17,8 @@ from numgrad.torch.wrapping import Parameter, Tensor, as_runtime_error, unwrap, 
 
 _OURS = (Tensor, Parameter)
 _LEGACY = ("size_average", "reduce", "_stacklevel")
+_OF_AXES = ("cosine_similarity", "normalize")
+"""Functions along an axis, which PyTorch lets an operand without axes have."""
 
 
 def of_functional(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -33,11 +36,18 @@ def of_functional(function: Callable[..., Any]) -> Callable[..., Any]:
             params = {k: unwrap(v) for k, v in params.items() if k not in _LEGACY}
         if rule is not None:
             of_dtypes(name, rule, given, params)
+        bare = name in _OF_AXES and bool(given) and getattr(given[0], "ndim", 1) == 0
+        if bare:
+            given = [OPS["reshape"](a, shape=(1,)) if isinstance(a, Base) else a for a in given]
+        elif "_pool" in name and list(given[2:3]) in ([()], [[]]):
+            given[2] = None  # the stride is the length of the window
         try:
             result = function(*given, **params)
         except NumgradError as error:
             as_runtime_error(error)
             raise
+        if bare:
+            result = OPS["reshape"](result, shape=())
         if out is not None:
             return write(name, out, result)
         if type(result) is not Base:
@@ -65,4 +75,20 @@ for _name in ("adaptive_max_pool", "fractional_max_pool", "max_pool"):
         globals()[f"{_pool}_with_indices"] = partial(globals()[_pool], return_indices=True)
         __all__.append(f"{_pool}_with_indices")
 
+
+def linear_cross_entropy(
+    input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None,
+    reduction: str = "mean", ignore_index: int | None = None, label_smoothing: float = 0.0,
+    options: Any = None,
+) -> Any:  # fmt: skip
+    """The cross entropy of a linear layer's scores; ``options`` change how PyTorch computes it."""
+    scores = globals()["linear"](input, linear_weight, linear_bias)
+    ignored = -100 if ignore_index is None else ignore_index
+    return globals()["cross_entropy"](
+        scores, target, weight, ignore_index=ignored, reduction=reduction,
+        label_smoothing=label_smoothing,
+    )  # fmt: skip
+
+
+__all__.append("linear_cross_entropy")
 __getattr__ = _refuse(globals())

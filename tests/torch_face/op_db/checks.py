@@ -18,10 +18,14 @@ from tests.torch_face.op_db.translation import call_of, of_face, translated
 
 def check_value(case: Case) -> None:
     """Compare structure, dtypes, shapes and numbers."""
-    theirs, ours = case.theirs, case.ours
-    if case.op.name in UP_TO_FACTORS:
-        theirs, ours = [abs(x) for x in theirs], [abs(x) for x in ours]
-    agree(theirs, ours, "value", not case.random)
+    agree(*_determined(case, case.theirs, case.ours), "value", not case.random)
+
+
+def _determined(case: Case, theirs: Any, ours: Any) -> tuple[Any, Any]:
+    """What is determined of results."""
+    if case.op.name not in UP_TO_FACTORS:
+        return theirs, ours
+    return [abs(x) for x in theirs], [abs(x) for x in ours]
 
 
 # ------------------------------------------------------------------------------------- memory
@@ -88,7 +92,7 @@ def check_out(case: Case) -> None:
             returned = case.call(*case.our_args, **case.our_kwargs, out=ours_out)
     if any(a is not b for a, b in zip(leaves(returned), ours_made, strict=True)):
         raise Differs("out: another Tensor is returned")
-    agree(made, ours_made, "out")
+    agree(*_determined(case, made, ours_made), "out")
 
 
 def check_inplace(case: Case) -> None:
@@ -164,9 +168,8 @@ def check_vmap(case: Case) -> None:
             continue
         compared = True
         got = _mapped(face, case.call, case.our_args, case.our_kwargs, at, every)
-        if case.op.name in UP_TO_FACTORS:
-            expected, got = [abs(x) for x in expected], [abs(x) for x in got]
-        agree(expected, got, f"vmap of {'each' if every else 'the first'} at {at}")
+        what = f"vmap of {'each' if every else 'the first'} at {at}"
+        agree(*_determined(case, expected, got), what)
     if not compared:
         raise NotCompared
 
