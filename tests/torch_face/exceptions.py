@@ -228,10 +228,10 @@ REASONS = {
         call_supports_python_dict_output
     """,
     "another dtype, quantisation or a build of PyTorch": """
-        batch_norm_update_stats binomial_bfloat16 binomial_half
-        checkpointing_non_reentrant_autocast_cpu* cxx_flags grad_scale_will_not_overflow_cpu*
-        is_signed_cpu* native_channel_shuffle_return_alias_of_self parallel_info show_config
-        transfer_parametrizations_*
+        log_softmax_cpu_cpu_* softmax_cpu_cpu_* masked_softmax_lowp_cpu_* batch_norm_update_stats
+        binomial_bfloat16 binomial_half checkpointing_non_reentrant_autocast_cpu* cxx_flags
+        grad_scale_will_not_overflow_cpu* is_signed_cpu* native_channel_shuffle_return_alias_of_self
+        parallel_info show_config transfer_parametrizations_*
     """,
     "an entropy that PyTorch lacks is compared with too few draws of a heavy tail": """
         TestKL.entropy_monte_carlo
