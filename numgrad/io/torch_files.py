@@ -73,6 +73,8 @@ NAMES: dict[tuple[str, str], Any] = {
     ("builtins", "set"): set,
     ("_codecs", "encode"): str.encode,  # bytes
     ("__builtin__", "set"): set,
+    ("__builtin__", "complex"): complex,
+    ("__builtin__", "bytearray"): bytearray,
     **{("torch", name): kind for name, kind in STORAGES.items()},
     **{("torch", name): np.dtype(name) for name in _DTYPES.split()},
 }

@@ -40,6 +40,7 @@ from numgrad.torch.dtypes import ALIASES as _ALIASES, DTYPES as _DTYPES
 from numgrad.torch.foreach import FUNCTIONS as _FOREACH
 from numgrad.torch.memory import STORAGES as _STORAGES
 from numgrad.torch.missing import refuse as _refuse
+from numgrad.torch.paths import module_of as _module_of
 from numgrad.torch.settings import install as _install_settings
 
 for _name in (
@@ -62,8 +63,9 @@ _HOMES = {
     "memory_format promote_types set_default_dtype strided sparse_coo sparse_csr "
     "contiguous_format preserve_format channels_last channels_last_3d",
     "numgrad.torch.creation": "arange as_tensor asarray empty empty_like "
-    "empty_permuted empty_strided eye from_numpy frombuffer full full_like linspace logspace ones "
-    "ones_like range=range_ scalar_tensor tensor tril_indices triu_indices zeros zeros_like",
+    "empty_permuted empty_strided eye from_dlpack from_numpy frombuffer full full_like linspace "
+    "logspace ones ones_like range=range_ scalar_tensor tensor tril_indices triu_indices zeros "
+    "zeros_like",
     "numgrad.torch.random": "Generator bernoulli binomial default_generator get_rng_state "
     "initial_seed manual_seed multinomial normal poisson rand rand_like randint randint_like randn "
     "randn_like randperm seed set_rng_state",
@@ -103,6 +105,7 @@ for _name in ("detach", "detach_", "fill_", "resize_as_", "resize_", "zero_"):
     globals()[_name] = vars(_members.Tensor)[_name]
 newaxis = None
 globals().update(_STORAGES)
+_module_of("return_types", "Named tuples of results: ``torch.return_types``.", _calls.RETURN_TYPES)
 globals().update(_FOREACH)
 __version__ = f"2.13.0+numgrad{_ng.__version__}"
 __all__ = sorted({*globals()["__all__"], *_calls.FUNCTIONS.keys() & globals(), *_DTYPES, *_ALIASES})

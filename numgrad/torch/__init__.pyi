@@ -46,6 +46,7 @@ from numgrad.torch.creation import empty_like as empty_like
 from numgrad.torch.creation import empty_permuted as empty_permuted
 from numgrad.torch.creation import empty_strided as empty_strided
 from numgrad.torch.creation import eye as eye
+from numgrad.torch.creation import from_dlpack as from_dlpack
 from numgrad.torch.creation import from_numpy as from_numpy
 from numgrad.torch.creation import frombuffer as frombuffer
 from numgrad.torch.creation import full as full

@@ -39,7 +39,8 @@ one, which the expression gets counted from the first; ``indices``, that other i
 are a RuntimeError. A Tensor without axes counts as having one of one element where ``axes`` or
 ``axis`` stand, and the results have none again. ``copies narrow`` is the row ``narrow_copy``,
 whose results share no memory. Rows that turn out to be one operation (Note [Learning of calls] in
-``tensors.learned_calls``) are done by machine code unless they look at numbers, as ``values`` says.
+``tensors.learned_calls``) are done by machine code unless they look at numbers, as ``values`` says;
+``facts`` says that results are numbers that follow from dtypes and shapes.
 """
 
 from __future__ import annotations
@@ -113,8 +114,8 @@ class TableRow:
 
     Attributes
     ----------
-    name, function
-        The name; what it is, a function of numgrad's Tensors.
+    space, name, function
+        The module and the name; what it is, a function of numgrad's Tensors.
     body
         The expression, as written.
     kind, operands
@@ -137,9 +138,10 @@ class TableRow:
     """Its machine code, once it is in use."""
 
     def __init__(
-        self, name: str, function: Any, section: Section, fields: str, body: str, op: Any
-    ) -> None:
-        self.name, self.function, self.body, self.op = name, function, body, op
+        self, space: str, name: str, function: Any, section: Section, fields: str, body: str,
+        op: Any,
+    ) -> None:  # fmt: skip
+        self.space, self.name, self.function, self.body, self.op = space, name, function, body, op
         self.kind, self.sizes, self.flags = section.kind, section.sizes, section.flags
         self.methods: list[Callable[..., Any]] = []
         function.__name__ = function.__qualname__ = name
@@ -149,10 +151,7 @@ class TableRow:
         self.operands = tuple([self.parameters[k] for k in section.operands])
         defaults = function.__defaults__ or ()
         self.defaults = dict(zip(self.positional[::-1], defaults[::-1], strict=False))
-        module = "numgrad.torch.return_types"
-        self.named = namedtuple(name, fields.split(), module=module) if fields else None
-        if self.named is not None:
-            self.named.__repr__ = _shown_fields  # pyright: ignore
+        self.named = named_tuple(f"{space}_{name}".lstrip("_"), fields.split()) if fields else None
         self.refuses = REFUSED.get(name, "")
 
     def base(self, args: Iterable[Any], params: dict[str, Any]) -> Any:
@@ -309,18 +308,30 @@ def cast(value: Any, d: Any) -> Any:
     return value
 
 
+RETURN_TYPES: dict[str, Any] = {}
+"""Classes of named tuples: ``torch.return_types``."""
+
+
+def named_tuple(name: str, fields: list[str]) -> Any:
+    """A class of named tuples, as ``torch.return_types`` has it."""
+    kind: Any = namedtuple(name, fields, module="numgrad.torch.return_types")
+    kind.__repr__ = _show_results
+    RETURN_TYPES[name] = kind
+    return kind
+
+
+def _show_results(results: Any) -> str:
+    pairs = zip(results._fields, results, strict=True)
+    shown = ",\n".join([f"{name}={value!r}" for name, value in pairs])
+    return f"torch.return_types.{type(results).__name__}(\n{shown})"
+
+
 # ------------------------------------------------------------------------------ reading of tables
 
 
 ROWS: dict[str, dict[str, TableRow]] = {}
 """Rows by module of PyTorch's (empty for its topmost) and name."""
 _ROW = re.compile(r"({[^}]*}|\w+)\((.*?)\)(?:\s+-> ([\w ]+?))?: (.*)", re.DOTALL)
-
-
-def _shown_fields(result: Any) -> str:
-    """A named tuple as PyTorch shows it."""
-    fields = ",\n".join(f"{k}={v!r}" for k, v in result._asdict().items())
-    return f"torch.return_types.{type(result).__name__}(\n{fields})"
 
 
 def table(space: str, scope: dict[str, Any], text: str) -> dict[str, TableRow]:
@@ -346,7 +357,9 @@ def table(space: str, scope: dict[str, Any], text: str) -> dict[str, TableRow]:
                 op, _, rest = body.partition(" == ")
                 body = rest if op in OPS else body
                 function = eval(f"lambda {signature.replace('@', own)}: ({body})", scope)
-                rows[name] = TableRow(name, function, section, fields or "", body, OPS.get(op))
+                rows[name] = TableRow(
+                    space, name, function, section, fields or "", body, OPS.get(op)
+                )
     return rows
 
 
@@ -473,7 +486,9 @@ FUNCTIONS: dict[str, Any] = {}
 def function_of(row: TableRow) -> Any:
     """The function of a row, one for all names and modules that it has."""
     call = in_python(row)
+    home = f"numgrad.torch.{row.space}".rstrip(".")
     members = {"__call__": staticmethod(call), "__slots__": (), "__doc__": row.function.__doc__}
+    members["__module__"] = home  # by which it is pickled
     row.public = type(row.name, (Function,), members)(row)
     return row.public
 
@@ -610,7 +625,8 @@ def _enter(row: TableRow) -> None:
         return
     python = slow = type(row.public).__call__
     if "values" not in row.flags:
-        row.entry = LearnedEntry(row.name, python, row.base, ARGUMENTS, unwrap)
+        facts = "facts" in row.flags
+        row.entry = LearnedEntry(row.name, python, row.base, ARGUMENTS, unwrap, facts)
         slow = row.entry.call
     if row.op is not None and takes(row.op):
         row.entry = MachineEntry(row.op, python, RECORDER, partial(_operands_of, row), slow=slow)
@@ -692,7 +708,7 @@ def publish_operators() -> None:
         if "inplace" in function.row.flags:
             setattr(Tensor, f"__i{dunder}__", inplace_of(function.row, True))
     cube = OPS["cube"]
-    third = TableRow("pow", lambda input: cube(input), Section.read("same 1"), "", "", cube)
+    third = TableRow("", "pow", lambda input: cube(input), Section.read("same 1"), "", "", cube)
     products: dict[float, Any] = {2: FUNCTIONS["square"], 3: function_of(third)}
     for name in ("pow", "__pow__"):
         setattr(Tensor, name, _power_by_products(vars(Tensor)[name], products))

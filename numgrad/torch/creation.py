@@ -162,6 +162,10 @@ def array_of(data: Any, dtype: Any = None, copy: bool = True) -> np.ndarray:
             raise NumgradTypeError(f"tensor: cannot make a Tensor of {type(data).__name__}")
         if d is None:
             d = _inferred(plain, array)
+        if d.kind in "iu" and array.dtype.kind in "iu" and array.size:
+            limits = np.iinfo(d)
+            if array.min() < (limits.min or -limits.max) or array.max() > limits.max:
+                raise NumgradRuntimeError(f"tensor: a value does not fit into {dtypes.OF[d]!r}")
         array = array.astype(d)
     if array.dtype not in dtypes.OF:
         raise NumgradTypeError(
@@ -270,6 +274,13 @@ def frombuffer(
     return finished(array, requires_grad)
 
 
+def from_dlpack(ext_tensor: Any) -> Tensor:
+    """Return a Tensor over the memory of another library's, by DLPack."""
+    if isinstance(ext_tensor, Tensor):
+        return ext_tensor.detach()  # pyright: ignore
+    return finished(np.from_dlpack(ext_tensor))
+
+
 def from_numpy(ndarray: np.ndarray) -> Tensor:
     """Return a Tensor that shares the memory of an array."""
     if not isinstance(ndarray, np.ndarray):
@@ -292,6 +303,8 @@ def full(size: Any, fill_value: Any, *, d: Any = None) -> Any:
     """Return a new Tensor of one value, whose dtype is the value's unless one is given."""
     value = unwrap(fill_value)
     value = value._array if isinstance(value, Base) else value
+    if isinstance(value, str):
+        raise NumgradTypeError("full: fill_value must be a number, got a str")
     if d is None:
         d = value.dtype if hasattr(value, "dtype") else dtypes.category_of_number(value)
     return np.full(sizes((size,)), value, d)

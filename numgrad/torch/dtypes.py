@@ -11,6 +11,7 @@ an integer Tensor plus ``0.5`` is of the default dtype. (The rules of ``torch.re
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import index
 from typing import Any, Final
 
 import numpy as np
@@ -213,7 +214,7 @@ def can_cast(from_: dtype, to: dtype) -> bool:
 class finfo:
     """The limits of a floating dtype, the default one if none is given."""
 
-    _names = ("bits", "eps", "max", "min", "tiny", "smallest_normal", "resolution")
+    _names = ("bits", "resolution", "min", "max", "eps", "smallest_normal", "tiny")
     bits: int
     eps: float
     max: float
@@ -282,7 +283,10 @@ def sizes(args: tuple) -> tuple[int, ...]:
     """A shape, written as several integers or as one sequence."""
     if len(args) == 1 and isinstance(args[0], tuple | list):
         args = tuple(args[0])
-    shape = tuple([int(n) for n in args])
+    try:
+        shape: Any = tuple([n if isinstance(n, AbstractLength) else index(n) for n in args])
+    except TypeError as error:
+        raise NumgradTypeError(f"a size must be an integer, or several: {error}") from error
     if any(n < 0 for n in shape):
         raise NumgradRuntimeError(
             f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}"

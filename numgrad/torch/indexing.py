@@ -9,7 +9,12 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.core.op import OPS
-from numgrad.errors import NumgradIndexError, NumgradRuntimeError, NumgradValueError
+from numgrad.errors import (
+    NumgradIndexError,
+    NumgradRuntimeError,
+    NumgradTypeError,
+    NumgradValueError,
+)
 from numgrad.torch.wrapping import Tensor, wrapped
 
 
@@ -104,6 +109,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
         value = Base(value)
     if isinstance(value, Base):
         value = value if value.dtype == target.dtype else OPS["astype"](value, dtype=target.dtype)
+    elif isinstance(value, str):
+        raise NumgradTypeError("a str cannot be written into a Tensor")
     else:
         value = np.asarray(value).astype(target.dtype)
     target, entries = selected(target, as_index(target, index))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import numgrad as ng
-from numgrad.autograd.variable import Parameter as BaseParameter, Tensor as Base
+from numgrad.autograd.variable import Parameter as BaseParameter, Tensor as Base, root
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import (
@@ -20,6 +20,7 @@ from numgrad.errors import (
     NumgradTypeError,
     NumgradValueError,
 )
+from numgrad.operations.region import Region
 from numgrad.torch import creation, dtypes, indexing, random
 from numgrad.torch.calls import FUNCTIONS, axis_of, table
 from numgrad.torch.dtypes import OF, Size, as_numpy
@@ -183,6 +184,10 @@ class TensorMembers:
         array = self.numpy()
         return np.array(array, dtype) if copy else np.asarray(array, dtype)
 
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        array = np.asarray(array)
+        return wrapped(Base(array.astype(np.uint8) if array.dtype == bool else array))
+
     def __bool__(self) -> bool:
         array = self._tensor.numpy(force=True)
         if array.size != 1:
@@ -219,6 +224,10 @@ class TensorMembers:
         return iter(self.unbind(0))  # pyright: ignore
 
     def __contains__(self, value: Any) -> bool:
+        if not isinstance(value, Tensor | complex | float | int | np.generic):
+            raise NumgradRuntimeError(
+                f"Tensor.__contains__ takes Tensors and numbers, got {type(value).__name__}"
+            )
         return bool((self == value).any())  # pyright: ignore
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
@@ -237,7 +246,13 @@ class TensorMembers:
         if id(self) in memo:
             return memo[id(self)]
         twin = object.__new__(type(self))
-        twin._tensor = copy.deepcopy(self._tensor, {})
+        x, owner = self._tensor, root(self._tensor)._array
+        twin._tensor = copy.deepcopy(x, {})
+        if type(owner) is np.ndarray:  # views share the copied memory
+            place: Any = ("memory", id(owner))
+            if place not in memo:
+                memo[place] = owner.copy("K")
+            twin._tensor._array = Region(owner, x._array).find(memo[place])
         memo[id(self)] = twin
         vars(twin).update(copy.deepcopy(vars(self), memo))
         return known(twin)  # pyright: ignore
@@ -253,7 +268,10 @@ class TensorMembers:
             return f"torch.{_CLASSES[self.dtype]}"  # pyright: ignore
         if isinstance(dtype, str):
             name = dtype.rpartition(".")[2]
-            dtype = next(d for d, known_name in _CLASSES.items() if known_name == name)
+            classes = {known_name: d for d, known_name in _CLASSES.items()}
+            if name not in classes:
+                raise NumgradValueError(f"invalid type: {dtype!r}; known are {[*classes]}")
+            dtype = classes[name]
         elif isinstance(dtype, TensorClass):
             dtype = dtype.dtype
         return self.to(dtype)
@@ -375,6 +393,9 @@ class TensorMembers:
 
     __getitem__ = indexing.getitem
     __setitem__ = indexing.setitem
+
+    def __delitem__(self, index: Any) -> None:
+        raise NumgradTypeError("Tensor does not support deleting items")
 
     # -------------------------------------------------------------------------- further forms
 
@@ -505,7 +526,7 @@ _CASTS = {
     "cfloat": dtypes.complex64, "cdouble": dtypes.complex128, "half": dtypes.float16,
     "bfloat16": dtypes.bfloat16, "chalf": dtypes.complex32,
 }  # fmt: skip
-_SAME = {"nelement": "numel", "ndimension": "dim", "__copy__": "clone"}
+_SAME = {"nelement": "numel", "ndimension": "dim"}
 
 
 def _new_of(name: str) -> Callable[..., Any]:
@@ -596,22 +617,24 @@ def _imag(x: Any) -> Any:
 
 
 TABLE = """
-[same 1]
+[same 1 facts]
 numel(input): input.size
 {is_complex=c is_floating_point=f}(input): input.dtype.kind == "@"
 is_signed(input): input.dtype.kind not in "ub"
 is_same_size(input, other): tuple(input.shape) == tuple(other.shape)
-is_nonzero(input): bool(wrapped(input))
 {is_conj is_neg}(input): False
+[same 1]
+is_nonzero(input): bool(wrapped(input))
 equal(input, other): _is_same(input, other)
 [equal 2]
 [same 1 function]
 real(input): ng.real(input) if input.dtype.kind == "c" else input
 imag(input): _imag(input)
-[same 1 method]
+[same 1 method facts]
 element_size(input): input.itemsize
 get_device(input): -1
 {is_pinned is_coalesced}(input): False
+[same 1 method]
 is_set_to(input, tensor): input._array.__array_interface__ == tensor._array.__array_interface__
 """
 table("", globals(), TABLE)

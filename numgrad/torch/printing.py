@@ -12,21 +12,20 @@ from numgrad.core.interpreter import state
 from numgrad.tensors.conversions import is_invalid
 from numgrad.torch.dtypes import OF, get_default_dtype
 
-_options: dict[str, Any] = {
-    "precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None,
-}  # fmt: skip
+_names = ("precision", "threshold", "edgeitems", "linewidth")
+_PROFILES = {"default": (4, 1000, 3, 80), "short": (2, 1000, 2, 80), "full": (4, np.inf, 3, 80)}
+_options: dict[str, Any] = dict(zip(_names, _PROFILES["default"], strict=True), sci_mode=None)
 
 
 def set_printoptions(
     precision: int | None = None, threshold: int | None = None, edgeitems: int | None = None,
     linewidth: int | None = None, profile: str | None = None, sci_mode: bool | None = None,
 ) -> None:  # fmt: skip
-    """Set how Tensors are shown."""
-    given = {
-        "precision": precision, "threshold": threshold, "edgeitems": edgeitems,
-        "linewidth": linewidth, "sci_mode": sci_mode,
-    }  # fmt: skip
-    _options.update({name: value for name, value in given.items() if value is not None})
+    """Set how Tensors are shown, by a profile (``default``, ``short``, ``full``) or one by one."""
+    if profile is not None:
+        _options.update(zip(_names, _PROFILES[profile], strict=True))
+    given = zip(_names, (precision, threshold, edgeitems, linewidth), strict=True)
+    _options.update({name: value for name, value in given if value is not None}, sci_mode=sci_mode)
 
 
 def _real_format(numbers: np.ndarray) -> tuple[Any, int]:
@@ -104,21 +103,25 @@ def shown(x: Any) -> str:
     prefix = "tensor("
     default, short = get_default_dtype(), array.size > _options["threshold"]
     others = [default.to_complex().numpy, np.int64, np.bool] if array.size else []
-    behind = "" if array.dtype in [default.numpy, *others] else f", dtype={OF[array.dtype]!r}"
+    known = array.dtype in [default.numpy, *others]
+    behind = [] if known else [f"dtype={OF[array.dtype]!r}"]
     if not array.size and array.ndim != 1:
-        behind = f", size={tuple(array.shape)}{behind}"
+        behind.insert(0, f"size={tuple(array.shape)}")
     node = x._tensor.grad_fn
     if node is not None:
-        behind += f", grad_fn=<{node_name(node).rpartition(':')[2]}>"
+        behind.append(f"grad_fn=<{node_name(node).rpartition(':')[2]}>")
     elif is_invalid(x._tensor):
-        behind += ", grad_fn=<Invalid>"
-    elif x._tensor.requires_grad and not isinstance(x, Parameter):
-        behind += ", requires_grad=True"
+        behind.append("grad_fn=<Invalid>")
+    elif x._tensor.requires_grad:
+        behind.append("requires_grad=True")
     if has_tangent(x._tensor):
-        behind += f", tangent={forward_ad.unpack_dual(x).tangent}"
+        behind.append(f"tangent={forward_ad.unpack_dual(x).tangent}")
     form = _formatter(array, short) if array.size else (str, 0)
     body = _body(array, *form, short, len(prefix)) if array.size else "[]"
-    text = f"{prefix}{body}{behind})"
-    if isinstance(x, Parameter):
-        return f"Parameter containing:\n{text[:-1]}, requires_grad={x._tensor.requires_grad})"
-    return text
+    text = prefix + body
+    used = len(text) - text.rfind("\n") + 1
+    for part in behind:
+        fits = used + len(part) + 2 <= _options["linewidth"]
+        text += f", {part}" if fits else f",\n{' ' * len(prefix)}{part}"
+        used = used + len(part) + 2 if fits else len(prefix) + len(part)
+    return f"Parameter containing:\n{text})" if isinstance(x, Parameter) else f"{text})"

@@ -155,6 +155,8 @@ def _logit(x: Any) -> Any:
 def _where(condition: Any, x: Any, y: Any) -> Any:
     if x is None:
         return tuple(ng.nonzero(ng.atleast_1d(condition)))
+    if condition.dtype not in (np.bool, np.uint8):
+        raise NumgradRuntimeError(f"where: expected a condition of booleans, got {condition.dtype}")
     d = common_dtype((x, y))
     x, y = (cast(v, d) if isinstance(v, Base) else np.asarray(v, d) for v in (x, y))
     return ng.where(condition, x, y)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from string import ascii_letters
+from string import ascii_letters, ascii_lowercase, ascii_uppercase
 from typing import Any
 
 import numgrad as ng
@@ -77,15 +77,23 @@ def _cdist(a: Any, b: Any, p: float) -> Any:
     return ng.vector_norm(difference, ord=p, axis=-1)
 
 
+_LETTERS = ascii_uppercase + ascii_lowercase
+
+
 def _einsum(equation: Any, operands: Any) -> Any:
-    if len(operands) == 1 and isinstance(operands[0], tuple | list):
+    if isinstance(equation, str) and len(operands) == 1 and isinstance(operands[0], tuple | list):
         operands = operands[0]
-    if isinstance(equation, str):
-        if "..." in equation and "->" in equation:
-            equation = _without_ellipsis(equation.replace(" ", ""), operands)
-        terms, _, output = equation.partition("->")
-        if {*terms} - {*output, ",", " "}:
-            check_equal("einsum", [x.dtype for x in operands])
+    if not isinstance(equation, str):  # after each operand its axes by number, those of the result
+        given = (equation, *operands)
+        operands, axes = given[: len(given) & -2 : 2], [*given[1::2], *given[len(given) & -2 :]]
+        terms = ["".join(["..." if k is ... else _LETTERS[k] for k in each]) for each in axes]
+        count = len(operands)
+        equation = ",".join(terms[:count]) + "".join([f"->{term}" for term in terms[count:]])
+    if "..." in equation and "->" in equation:
+        equation = _without_ellipsis(equation.replace(" ", ""), operands)
+    terms, _, output = equation.partition("->")
+    if {*terms} - {*output, ",", " "}:
+        check_equal("einsum", [x.dtype for x in operands])
     return ng.einsum(equation, *alike(operands))
 
 

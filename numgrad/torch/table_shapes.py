@@ -206,6 +206,8 @@ def _take_along(x: Any, index: Any, dim: Any) -> Any:
 
 
 def _masked_select(x: Any, mask: Any) -> Any:
+    if mask.dtype.kind != "b":
+        raise NumgradRuntimeError(f"masked_select: expected a mask of booleans, got {mask.dtype}")
     x, mask = ng.broadcast_arrays(x, mask)
     return x[mask]
 

@@ -142,22 +142,22 @@ REASONS = {
         ParameterDict_replication ParameterList_replication add_relu add_relu_broadcasting
         always_called_forward_hooks assert_async autograd_function_disables_fwd_grad_cpu*
         bytes_to_scalar_cpu* check check_tensor_all_cpu* check_tensor_internal_cpu*
-        chunk_jacrev*_preallocate* compute_nparams_to_prune
-        construct_standard_basis_for_base_tensor cycle_lr_scale_fn_restored_from_state_dict
-        cycle_lr_state_dict_picklable disable_fwd_grad_inside_cpu* disable_fwd_grad_mixed_cpu*
-        disable_fwd_grad_outside_cpu* extra_state_non_dict fallback_binary*
-        fallback_does_not_warn_by_default fallback_unary_cpu* fallback_warning fallback_zero_dim
-        has_internal_overlap instancenorm_raises_error_if_input_channels_is_not_num_*
-        invalid_shapes_grid_sampler_cpu* load_state_dict_child_swap_*
-        load_state_dict_invalid_swap_* load_state_dict_post_hook_backward_compatibility_swap_*
+        chunk_jacrev*_preallocate* compute_nparams_to_prune construct_standard_basis_for_base_tensor
+        cycle_lr_scale_fn_restored_from_state_dict cycle_lr_state_dict_picklable
+        disable_fwd_grad_inside_cpu* disable_fwd_grad_mixed_cpu* disable_fwd_grad_outside_cpu*
+        extra_state_non_dict fallback_binary* fallback_does_not_warn_by_default fallback_unary_cpu*
+        fallback_warning fallback_zero_dim has_internal_overlap
+        instancenorm_raises_error_if_input_channels_is_not_num_* invalid_shapes_grid_sampler_cpu*
+        load_state_dict_child_swap_* load_state_dict_invalid_swap_*
+        load_state_dict_post_hook_backward_compatibility_swap_*
         module_forward_forward_hook_removable module_forward_preforward_hook_removable
-        multihead_attention_average_attn_weights_False
-        multihead_attention_average_attn_weights_True multiple_pruning_calls
-        onecycle_lr_legacy_state_dict parameterlistdict_pickle random_structured_pruning_amount
-        random_unary_out_of_place_use_generator_* register_state_dict_post_hook_private_False
-        register_state_dict_pre_hook_backward_compat remove_kwarg_hooks rnn_pruning
-        rnn_weight_norm tensor_fix_weakref_no_leak tensor_resurrected_weak_ref
-        unstructured_pruning_same_magnitude validate_pruning_amount validate_pruning_amount_init
+        multihead_attention_average_attn_weights_False multihead_attention_average_attn_weights_True
+        multiple_pruning_calls onecycle_lr_legacy_state_dict parameterlistdict_pickle
+        random_structured_pruning_amount random_unary_out_of_place_use_generator_*
+        register_state_dict_post_hook_private_False register_state_dict_pre_hook_backward_compat
+        remove_kwarg_hooks rnn_pruning rnn_weight_norm tensor_fix_weakref_no_leak
+        tensor_resurrected_weak_ref unstructured_pruning_same_magnitude validate_pruning_amount
+        validate_pruning_amount_init
     """,
     "what PyTorch has no kernel for is computed": """
         adaptive_pooling_no_suppot_input_cpu* upsamplingBiMode2d_nonsupported_dtypes_*_mode_*
@@ -182,12 +182,12 @@ REASONS = {
         softshrink_negative_cpu* tensor_shape_empty_cpu* to_complex_cpu*
     """,
     "details of messages, classes of errors and metadata": """
-        TestDistributions.normal assignment bernoulli copy_broadcast corrcoef_cpu_int32
-        cosine_similarity gaussian_nll_loss_scalar_var gradient_all_cpu_complex64
-        gradient_type_promotion_cpu* in_dims_multiple_inputs_cpu* in_dims_single_input_cpu*
-        logcumsumexp_cpu* mode module_super_init no_grad_outside_vjp_only_cpu* normal_shape
-        pad_sequence_with_non_iterable_sequences poisson_forward_ad scatter_zero_size_index_cpu*
-        simple_view_cpu* skip_init_cpu* type_casts
+        affine_grid_backward_cl_cf_consistency_device_cpu_nd_? TestDistributions.normal assignment
+        bernoulli copy_broadcast corrcoef_cpu_int32 cosine_similarity gaussian_nll_loss_scalar_var
+        gradient_all_cpu_complex64 gradient_type_promotion_cpu* in_dims_multiple_inputs_cpu*
+        in_dims_single_input_cpu* logcumsumexp_cpu* mode module_super_init
+        no_grad_outside_vjp_only_cpu* normal_shape pad_sequence_with_non_iterable_sequences
+        poisson_forward_ad scatter_zero_size_index_cpu* simple_view_cpu* skip_init_cpu*
     """,
     "what torch.func makes of a Function, or gives back, has another name or is another object": """
         grad_fn_name_cpu* inplace_fallback_unary
@@ -200,12 +200,12 @@ REASONS = {
         not_enough_in_dims_err_msg unsupported_op_err_msg unsupported_random_cpu*
     """,
     "memory is that of an ndarray: there are no storages": """
-        from_buffer from_file resizable scalar_check_cpu* share_memory sizeof
-        storage_cycle_via_dict storage_dealloc storage_dealloc_resurrected
-        storage_dealloc_subclass_resurrected storage_dealloc_subclass_zombie
-        storage_dict_dealloc storage_fix_weakref_no_leak storage_from_tensor_dealloc
-        storage_from_tensor_dealloc_resurrected storage_from_tensor_dealloc_zombie
-        storage_resurrected_weak_ref storage_weakref_dealloc tensor_set
+        from_buffer from_file resizable scalar_check_cpu* share_memory sizeof storage_cycle_via_dict
+        storage_dealloc storage_dealloc_resurrected storage_dealloc_subclass_resurrected
+        storage_dealloc_subclass_zombie storage_dict_dealloc storage_fix_weakref_no_leak
+        storage_from_tensor_dealloc storage_from_tensor_dealloc_resurrected
+        storage_from_tensor_dealloc_zombie storage_resurrected_weak_ref storage_weakref_dealloc
+        tensor_set
     """,
     "torch.quasirandom: scipy.stats.qmc has such sequences": """
         sobolengine_*
@@ -287,8 +287,8 @@ REASONS = {
         autograd_python_custom_function_inplace inplace_not_requires_grad
     """,
     "nodes are numgrad's: a linear layer is one, a variance and a mean are two": """
-        backward_hook_relative_ordering grad_fn_prehooks_multiple_outputs
-        inplace_on_view_backward once_differentiable
+        backward_hook_relative_ordering grad_fn_prehooks_multiple_outputs inplace_on_view_backward
+        once_differentiable
     """,
     "warnings of anomaly mode name operations as numgrad does": """
         anomaly_grad_warnings
@@ -302,8 +302,7 @@ REASONS = {
         tensor_ressurecting_clear
     """,
     "a jvp need not write to tangents, nor make a view of one for an input that is returned": """
-        custom_function_forward_mode_forward_is_no_op
-        custom_function_forward_mode_inplace_checks
+        custom_function_forward_mode_forward_is_no_op custom_function_forward_mode_inplace_checks
         custom_function_mark_dirty_not_differentiable
     """,
     "a batch needs setup_context, and no writes to what all examples share": """
@@ -331,8 +330,7 @@ REASONS = {
     """,
     "private or deprecated names": """
         gradcheck_get_analytical_jacobian gradcheck_get_numerical_jacobian integer_outputs
-        set_materialize_non_diff_grads set_sequence_nr_cpu* view_replay_enabled
-        volatile_deprecated
+        set_materialize_non_diff_grads set_sequence_nr_cpu* view_replay_enabled volatile_deprecated
     """,
     "attributes cannot be deleted, by an AttributeError": """
         attribute_deletion

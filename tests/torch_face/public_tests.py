@@ -19,6 +19,7 @@ import itertools
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -39,6 +40,8 @@ from checkout import Absent, flags, install, load  # noqa: E402
 from comparing import test_case  # noqa: E402
 from exceptions import EXCEPTIONS, FILES, INTERNALS  # noqa: E402
 
+BYTES = 9 << 30
+"""Most memory of one process: some tests would take all of a machine's."""
 SECONDS = 20
 """Longest time of the CPU that one test takes."""
 
@@ -116,7 +119,8 @@ def run_file(checkout: Path, file: str, library: str, pattern: str) -> dict[str,
     for test, case in _tests(module):
         if not re.search(pattern, test.id()):
             continue
-        if reason := _is_internal(case.__name__, case):
+        name = test._testMethodName
+        if reason := _is_internal(case.__name__ if name == "runTest" else name, case):
             results._keep(test, "internal", reason)
             continue
         _forget_hooks(torch)
@@ -252,6 +256,7 @@ def main() -> int:
         parser.error("give --checkout PATH or NUMGRAD_PYTORCH_TESTS")
     if options.here:
         (file,) = options.files
+        resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
         rows = run_file(options.checkout, file, options.library, options.pattern)
         options.json.write_text(json.dumps(rows))
         return 0

@@ -388,3 +388,13 @@ def test_members_under_conversion_and_norms_of_transposed_convolutions():
     lazy = torch.nn.LazyBatchNorm1d().double()
     assert lazy(torch.ones(2, 3, dtype=torch.float64)).dtype == torch.float64
     assert lazy.running_mean.dtype == torch.float64
+
+
+def test_packed_sequences_are_converted_as_their_data():
+    packed = torch.nn.utils.rnn.pack_sequence([torch.ones(2, 3), torch.ones(1, 3)])
+    assert packed.to("cpu") is packed
+    double = packed.double()
+    assert (double.data.dtype, type(double)) == (torch.float64, type(packed))
+    out, _ = torch.nn.GRU(3, 2).double()(double)
+    assert out.float().data.dtype == torch.float32
+    assert torch.equal(out.batch_sizes, packed.batch_sizes)

@@ -1,5 +1,9 @@
 """Numbers, dtypes and errors of Tensors, as PyTorch has them: one list for both."""
 
+import copy
+import pickle
+import warnings
+
 import numpy as np
 import pytest
 
@@ -65,6 +69,9 @@ RESULTS = {
         lambda T: T.meshgrid([T.ones(2), T.zeros(1)], indexing="ij")[0], "float32", [[1], [1]]),
     "powers of short integers": (
         lambda T: T.vander(T.tensor([3], dtype=T.int8), 6), "int64", [[243, 81, 27, 9, 3, 1]]),
+    "axes by number": (
+        lambda T: T.einsum(T.tensor([[1.0, 2], [3, 4]]), [30, 2], [30]), "float32", [3, 7]),
+    "a function of NumPy": (lambda T: np.add(T.ones(2), 1), "float32", [2, 2]),
     "a buffer": (lambda T: T.frombuffer(bytearray(b"ab"), dtype=T.uint8), "uint8", [97, 98]),
     "numbers written to a part": (_written_to_a_part, "float32", [[0, 0, 1], [0, 2, 3]]),
     "another Tensor's memory": (
@@ -104,6 +111,12 @@ ERRORS = {
     "a storage is not cut": (lambda T: T.ones(2, 3, 4).mT[0, 0].adjoint(), RuntimeError),
     "four dimensions for channels": (
         lambda T: T.ones(2, 3).contiguous(memory_format=T.channels_last), RuntimeError),
+    "a value that no byte holds": (lambda T: T.tensor(300, dtype=T.uint8), RuntimeError),
+    "a mask of integers": (lambda T: T.ones(2).masked_select(T.tensor([1, 0])), RuntimeError),
+    "a condition of integers": (lambda T: T.where(T.tensor([1, 0]), 1.0, 2.0), RuntimeError),
+    "a size that is no integer": (lambda T: T.zeros(1.5), TypeError),
+    "text in a Tensor": (lambda T: "a" in T.ones(2), RuntimeError),
+    "no elements to delete": (lambda T: T.ones(2).__delitem__(0), (TypeError, AttributeError)),
     "grids of matrices": (lambda T: T.meshgrid(T.ones(1, 1), indexing="ij"), RuntimeError),
 }  # fmt: skip
 
@@ -130,8 +143,10 @@ def test_errors(name):
 
 def test_both_lists_are_those_of_pytorch():
     torch = pytest.importorskip("torch")
-    for name in RESULTS:
-        _check_result(torch, name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of NumPy about PyTorch
+        for name in RESULTS:
+            _check_result(torch, name)
     for function, kind in ERRORS.values():
         with pytest.raises(kind):
             function(torch)
@@ -190,3 +205,57 @@ def test_copies_keep_gradients_and_order():
     assert y.stride() == (1, 3)
     (y * face.arange(6.0).reshape(3, 2)).sum().backward()
     assert x.grad.tolist() == [[0, 2, 4], [1, 3, 5]]
+
+
+TEXTS = {
+    "largest": lambda T: T.max(T.tensor([[1.0, 2.0]]), 1),
+    "factors": lambda T: T.linalg.qr(T.eye(2)),
+    "a fixed parameter": lambda T: T.nn.Parameter(T.ones(2), requires_grad=False),
+    "a long suffix": lambda T: T.arange(12.0).reshape(1, 12).double().requires_grad_() * 2,
+    "many": lambda T: T.arange(60.0) / 7,
+    "complex": lambda T: T.tensor([complex(1, -2), complex(-3, 0.5)]),
+    "limits": lambda T: T.finfo(T.float32),
+}
+OPTIONS = ({}, {"precision": 2}, {"profile": "short"}, {"linewidth": 40}, {"threshold": 5})
+
+
+def test_texts_are_those_of_pytorch():
+    torch = pytest.importorskip("torch")
+    try:
+        for options in OPTIONS:
+            for library in (face, torch):
+                library.set_printoptions(profile="default")
+                library.set_printoptions(**options)
+            for function in TEXTS.values():
+                assert repr(function(face)) == repr(function(torch))
+    finally:
+        face.set_printoptions(profile="default")
+
+
+def test_texts():
+    assert repr(TEXTS["largest"](face)) == (
+        "torch.return_types.max(\nvalues=tensor([2.]),\nindices=tensor([1]))"
+    )
+    face.set_printoptions(profile="short")
+    face.set_printoptions(profile="default")
+    assert repr(face.tensor([0.12345])) == "tensor([0.1235])"
+
+
+def test_copies_of_several_tensors_share_what_they_shared():
+    x = face.zeros(2, 3).t()
+    twin, part = copy.deepcopy([x, x[1:]])
+    twin.fill_(5)
+    assert (part == 5).all()
+    assert twin.stride() == (1, 3)
+    assert not x.any()
+    other = copy.copy(x)
+    other.fill_(1)
+    assert x.all()
+    leaf = face.ones(2, requires_grad=True)
+    assert copy.copy(leaf).is_leaf
+
+
+@pytest.mark.parametrize("value", [face.sin, face.linalg.det, face.max(face.ones(1, 2), 1)])
+def test_functions_and_named_tuples_are_pickled(value):
+    again = pickle.loads(pickle.dumps(value))
+    assert again is value or type(again) is type(value)

@@ -71,7 +71,12 @@ def _seen(value: Any) -> Any:
 
 
 class TwinOptimizer(Optimizer):
-    """Base of optimizers whose steps are those of one of numgrad's."""
+    """Base of optimizers whose steps are those of one of numgrad's.
+
+    States of one number, such as ``step``, are float64, so that a run goes on as if it had not
+    stopped; PyTorch has them in float32, and takes and gives either in files. ``foreach``,
+    ``fused`` and ``capturable`` are accepted: there is one way to step, by one kernel a group.
+    """
 
     _twin_class: ClassVar[type]
 

@@ -26,12 +26,29 @@ def _with_integers(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _as_tensors(value: Any) -> Any:
-    if isinstance(value, PackedSequence):
-        return value._make(map(_as_tensors, value))
+    if isinstance(value, base.PackedSequence):
+        return PackedSequence(*map(_as_tensors, value))
     return wrapped(Base(value)) if isinstance(value, np.ndarray) else value
 
 
-PackedSequence = base.PackedSequence
+class PackedSequence(base.PackedSequence):
+    """Sequences without padding, whose data are converted as a Tensor is."""
+
+    __slots__ = ()
+    is_cuda = False
+
+
+def _conversion(name: str) -> Callable[..., Any]:
+    def convert(self: Any, *args: Any, **kwargs: Any) -> Any:
+        data = getattr(self.data, name)(*args, **kwargs)
+        return self if data is self.data else self._replace(data=data)
+
+    return convert
+
+
+_CONVERSIONS = "to cpu cuda double float half int long short char byte pin_memory"
+for _name in _CONVERSIONS.split():
+    setattr(PackedSequence, _name, _conversion(_name))
 invert_permutation = _with_integers(base.invert_permutation)
 pack_padded_sequence = _with_integers(base.pack_padded_sequence)
 pack_sequence = _with_integers(base.pack_sequence)
