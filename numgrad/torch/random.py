@@ -200,8 +200,14 @@ def _draw_rows(source: Any, shape: tuple, d: Any, weights: Any, replacement: boo
         )
     weights, count = weights / weights.sum(-1, keepdims=True), weights.shape[-1]
     rows = np.broadcast_to(weights, (*shape[:-1], count)).reshape(-1, count)
-    chosen = [source.choice(count, shape[-1], replacement, row) for row in rows]
-    return np.array(chosen, np.int64).reshape(shape)
+    if not replacement and shape[-1] > 1:
+        chosen = [source.choice(count, shape[-1], False, row) for row in rows]
+        return np.array(chosen, np.int64).reshape(shape)
+    edges, chance = rows.cumsum(-1)[:, :-1], source.random((len(rows), shape[-1]))
+    if shape[-1] * count < 4096:  # all rows at once; else bisection in each
+        return (chance[..., None] >= edges[:, None]).sum(-1).reshape(shape)
+    pairs = zip(edges, chance, strict=True)
+    return np.array([np.searchsorted(e, u, "right") for e, u in pairs]).reshape(shape)
 
 
 rand = of_shape("rand", partial(drawn, _draw_uniform))

@@ -39,9 +39,48 @@ def test_density_and_moments_are_those_of_scipy(name):
     np.testing.assert_allclose(d.entropy().item(), truth.entropy(), rtol=1e-7)
     np.testing.assert_allclose(d.cdf(X).numpy(), truth.cdf(X.numpy()), rtol=1e-9)
     np.testing.assert_allclose(d.icdf(X).numpy(), truth.ppf(X.numpy()), rtol=1e-7)
+    torch.manual_seed(2)
+    drawn = d.sample((500,)).numpy()
+    assert stats.kstest(drawn, truth.cdf).pvalue > 1e-4
     if name != "VonMises":  # whose variance is the circular one
         np.testing.assert_allclose(d.mean.item(), truth.mean(), rtol=1e-9)
         np.testing.assert_allclose(d.variance.item(), truth.var(), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("d", "truth"),
+    [
+        (D.Binomial(5, torch.tensor(0.3)), stats.binom(5, 0.3)),
+        (D.NegativeBinomial(3, torch.tensor(0.3)), stats.nbinom(3, 0.7)),
+        (D.Geometric(0.3), stats.geom(0.3, loc=-1)), (D.Poisson(2.5), stats.poisson(2.5)),
+        (D.Bernoulli(0.3), stats.bernoulli(0.3)),
+        (D.Categorical(torch.tensor([0.2, 0.5, 0.3])), stats.rv_discrete(
+            values=([0, 1, 2], [0.2, 0.5, 0.3]))),
+    ],
+)  # fmt: skip
+def test_counts_are_those_of_scipy(d, truth):
+    k = np.arange(2.0 if isinstance(d, D.Bernoulli) else 3.0)
+    own = d.log_prob(torch.tensor(k, dtype=torch.float32)).exp().numpy()
+    np.testing.assert_allclose(own, truth.pmf(k), rtol=1e-5)
+    torch.manual_seed(3)
+    drawn = d.sample((1000,)).numpy()
+    for value in k:
+        p = truth.pmf(value)
+        assert (drawn == value).mean() == pytest.approx(p, abs=4.5 * np.sqrt(p * (1 - p) / 1000))
+    if not isinstance(d, D.Categorical):
+        np.testing.assert_allclose(d.mean.item(), truth.mean(), rtol=1e-6)
+        np.testing.assert_allclose(d.variance.item(), truth.var(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("count", [3, 4000])
+def test_each_row_of_categories_is_drawn_with_its_weights(count):
+    torch.manual_seed(4)
+    weights = torch.tensor([[0.2, 0.0, 0.8], [0.0, 1.0, 0.0], [0.5, 0.25, 0.25]])
+    drawn = torch.multinomial(weights.repeat(4000 // count, 1, 1), count, True)
+    for row, p in zip(drawn.transpose(0, 1).reshape(3, -1).numpy(), weights.numpy(), strict=True):
+        shares = np.bincount(row, minlength=3) / row.size
+        np.testing.assert_allclose(shares, p, atol=0.04 * np.sign(p * (1 - p)).max() + 1e-12)
+        assert not shares[p == 0].any()
 
 
 def test_continuous_bernoulli_is_continuous_where_it_is_nearly_uniform():

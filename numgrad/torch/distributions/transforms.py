@@ -353,10 +353,6 @@ def _on_diagonal(function: Any, x: Any) -> Any:
     return x.tril(-1) + torch.diag_embed(function(x.diagonal(dim1=-2, dim2=-1)))
 
 
-def _square(root: Any) -> Any:
-    return root @ root.mT
-
-
 def _sign(scale: Any) -> Any:
     return scale.sign() if isinstance(scale, torch.Tensor) else (scale > 0) - (scale < 0)
 
@@ -365,10 +361,6 @@ def _log_size(scale: Any, x: Any) -> Any:
     """Logarithm of the size of a factor, in the shape of ``x``."""
     size = scale.abs() if isinstance(scale, torch.Tensor) else torch.full_like(x, abs(scale))
     return size.log().expand(x.shape)
-
-
-def _lengthened(shape: Any, more: int) -> Any:
-    return (*shape[:-1], shape[-1] + more)
 
 
 def _sticks(x: Any) -> Any:
@@ -449,10 +441,11 @@ SoftmaxTransform() None real_vector simplex: torch.softmax(x, -1) | y.log()
 LowerCholeskyTransform() None independent(real, 2) lower_cholesky: _on_diagonal(torch.exp, x)
     | _on_diagonal(torch.log, y)
 PositiveDefiniteTransform() None independent(real, 2) positive_definite:
-    _square(_on_diagonal(torch.exp, x)) | _on_diagonal(torch.log, torch.linalg.cholesky(y))
+    (root := _on_diagonal(torch.exp, x)) @ root.mT
+    | _on_diagonal(torch.log, torch.linalg.cholesky(y))
 StickBreakingTransform() None real_vector simplex: _broken(x) | _unbroken(y)
     | (y[..., :-1].log() - softplus(_sticks(x))).sum(-1)
-    | _lengthened(x, 1) | _lengthened(y, -1)
+    | (*x[:-1], x[-1] + 1) | (*y[:-1], y[-1] - 1)
 CorrCholeskyTransform() None real_vector corr_cholesky: _correlations(x) | _partial(y)
     | _log_correlations(x, y) | _triangle_shape(x) | _triangle_length(y)
 """
@@ -523,23 +516,17 @@ class ConstraintRegistry:
 biject_to, transform_to = ConstraintRegistry(), ConstraintRegistry()
 
 
-def _onto_interval(low: Any, high: Any) -> Any:
-    sigmoid = _table["SigmoidTransform"]()
-    if isinstance(low, int | float) and low == 0 and high == 1:
-        return sigmoid
-    return ComposeTransform([sigmoid, _table["AffineTransform"](low, high - low)])
-
-
-def _onto_half_line(end: Any, sign: int) -> Any:
-    return ComposeTransform([_table["ExpTransform"](), _table["AffineTransform"](end, sign)])
+def _is_unit(c: Any) -> bool:
+    return isinstance(c.lower_bound, int | float) and (c.lower_bound, c.upper_bound) == (0, 1)
 
 
 ONTO = """
 real: identity_transform
 independent: IndependentTransform(onto(c.base_constraint), c.reinterpreted_batch_ndims)
-greater_than greater_than_eq: _onto_half_line(c.lower_bound, 1)
-less_than: _onto_half_line(c.upper_bound, -1)
-interval half_open_interval: _onto_interval(c.lower_bound, c.upper_bound)
+greater_than greater_than_eq: ComposeTransform([ExpTransform(), AffineTransform(c.lower_bound, 1)])
+less_than: ComposeTransform([ExpTransform(), AffineTransform(c.upper_bound, -1)])
+interval half_open_interval: SigmoidTransform() if _is_unit(c) else ComposeTransform(
+    [SigmoidTransform(), AffineTransform(c.lower_bound, c.upper_bound - c.lower_bound)])
 simplex: StickBreakingTransform() if onto is biject_to else SoftmaxTransform()
 corr_cholesky: CorrCholeskyTransform()
 cat: CatTransform([onto(part) for part in c.cseq], c.dim, c.lengths)
