@@ -60,6 +60,8 @@ class LearnedEntry:
         The machine code.
     unwrap
         Makes of an argument what ``function`` gets.
+    facts
+        Whether results are numbers that follow from dtypes and shapes.
 
     Attributes
     ----------
@@ -76,7 +78,9 @@ class LearnedEntry:
         function: Callable[[list[Any], dict[str, Any]], Any],
         recorder: CallRecorder,
         unwrap: Callable[[Any], Any],
+        facts: bool = False,
     ) -> None:
+        self._facts = facts
         self.entry, self._function, self._unwrap, self._left = entry, function, unwrap, MOST_CALLS
         self._table: list[Words | None] = [None] * records.PLACES
         own = Words.of(recorder.objects, entry, self._call_and_learn, self._table)
@@ -93,7 +97,8 @@ class LearnedEntry:
             self._left -= 1
             result = self._unwrap(out)
             wrapped = type(out) is not type(result)  # or it is a tuple, a number, an operand
-            self._table[place] = self._record(args, params, result if wrapped else None)
+            result = result if wrapped or self._facts else None
+            self._table[place] = self._record(args, params, result)
         return out
 
     def _record(self, args: tuple, params: dict[str, Any], result: Any) -> Words | None:
@@ -107,7 +112,12 @@ class LearnedEntry:
             if described is None:
                 return None
             arguments += described
-        known = _one_operation(self._function, given, len(args), params, result)
+        if type(result) in (int, bool):
+            known = words.FACT, id(result), [], 0, None, ()
+            users += (result,)  # which is held
+            given.append(result)
+        else:
+            known = _one_operation(self._function, given, len(args), params, result)
         if known is None:
             known = words.PYTHON, None, [], 0, None, ()
         way, plan, operands, positional, names, array = known

@@ -39,7 +39,8 @@ one, which the expression gets counted from the first; ``indices``, that other i
 are a RuntimeError. A Tensor without axes counts as having one of one element where ``axes`` or
 ``axis`` stand, and the results have none again. ``copies narrow`` is the row ``narrow_copy``,
 whose results share no memory. Rows that turn out to be one operation (Note [Learning of calls] in
-``tensors.learned_calls``) are done by machine code unless they look at numbers, as ``values`` says.
+``tensors.learned_calls``) are done by machine code unless they look at numbers, as ``values`` says;
+``facts`` says that results are numbers that follow from dtypes and shapes.
 """
 
 from __future__ import annotations
@@ -624,7 +625,8 @@ def _enter(row: TableRow) -> None:
         return
     python = slow = type(row.public).__call__
     if "values" not in row.flags:
-        row.entry = LearnedEntry(row.name, python, row.base, ARGUMENTS, unwrap)
+        facts = "facts" in row.flags
+        row.entry = LearnedEntry(row.name, python, row.base, ARGUMENTS, unwrap, facts)
         slow = row.entry.call
     if row.op is not None and takes(row.op):
         row.entry = MachineEntry(row.op, python, RECORDER, partial(_operands_of, row), slow=slow)

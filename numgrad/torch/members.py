@@ -617,22 +617,24 @@ def _imag(x: Any) -> Any:
 
 
 TABLE = """
-[same 1]
+[same 1 facts]
 numel(input): input.size
 {is_complex=c is_floating_point=f}(input): input.dtype.kind == "@"
 is_signed(input): input.dtype.kind not in "ub"
 is_same_size(input, other): tuple(input.shape) == tuple(other.shape)
-is_nonzero(input): bool(wrapped(input))
 {is_conj is_neg}(input): False
+[same 1]
+is_nonzero(input): bool(wrapped(input))
 equal(input, other): _is_same(input, other)
 [equal 2]
 [same 1 function]
 real(input): ng.real(input) if input.dtype.kind == "c" else input
 imag(input): _imag(input)
-[same 1 method]
+[same 1 method facts]
 element_size(input): input.itemsize
 get_device(input): -1
 {is_pinned is_coalesced}(input): False
+[same 1 method]
 is_set_to(input, tensor): input._array.__array_interface__ == tensor._array.__array_interface__
 """
 table("", globals(), TABLE)

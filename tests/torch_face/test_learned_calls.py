@@ -168,6 +168,20 @@ def test_arguments_are_compared_by_value():
         assert x.sum(0, keepdim=True).shape == (1, 3)
 
 
+def test_facts_are_those_of_each_dtype_and_shape():
+    for _ in range(4):
+        for shape in ((3, 2), (5,), (), (0, 4)):
+            for d in (torch.float32, torch.int64, torch.complex64):
+                x = torch.zeros(shape, dtype=d)
+                assert x.numel() == torch.numel(x) == np.prod(shape)
+                assert x.is_floating_point() is (d is torch.float32)
+                assert x.is_complex() is (d is torch.complex64)
+                assert x.element_size() == (4 if d is torch.float32 else 8)
+                assert x.is_same_size(torch.zeros(5)) is (shape == (5,))
+        assert torch.is_nonzero(torch.tensor(2.0))
+        assert not torch.is_nonzero(torch.tensor(0.0))
+
+
 def test_what_calls_mean_may_change():
     """The default dtype, and an operation that is declared anew."""
     x = torch.arange(4)

@@ -6,7 +6,7 @@ A function such as ``x.sum(0)``, ``x.view(-1)`` or ``a.mm(b)`` does the same for
 same dtypes, shapes and strides and for arguments that are equal: it reads its arguments, chooses an
 operation, and calls that once. So it is run in Python a first time, and once more on Tensors over
 the same memory with somebody watching (``tensors.learned_calls``); the *record* of the call says
-what was done, in one of three ways:
+what was done, in one of four ways:
 
 ``KERNEL``
     A plan that the recorder can compute: Note [Recorder] in ``recorded_calls``.
@@ -14,6 +14,8 @@ what was done, in one of three ways:
     A new array over the memory of the one Tensor, at a distance from its beginning.
 ``CALL``
     The operation is called, by its function in Python, without the work around it.
+``FACT``
+    The result, a number that follows from dtypes and shapes, is there.
 
 Further calls compare their arguments with those of the record at the place of their hash, and do
 what it says. Numbers and tuples are compared by value, other objects by identity; what has no hash
@@ -25,7 +27,7 @@ from __future__ import annotations
 from numgrad.codegen.cpython import offsets, recorded_calls, records
 from numgrad.codegen.cpython.c_api import ObjectTable
 
-PYTHON, KERNEL, VIEW, CALL = range(4)
+PYTHON, KERNEL, VIEW, CALL, FACT = range(5)
 """What a record says: Note [Calls with arguments]; the first leaves calls to Python."""
 TENSOR, EQUAL, SAME, INTEGERS = range(4)
 """How an argument is compared: dtype and layout, by value, as an object, as a tuple of ints."""
@@ -37,8 +39,8 @@ HEAD = (
     *(f"stride{axis}" for axis in range(records.MOST_AXES)),
 )  # fmt: skip
 """Words of a record: how many arguments, and the names of the last; the record of a plan, or the
-function that is called, with how many operands, of which the last have names; a view's array, and
-its flags as far as that of the operand has them."""
+result, or the function that is called, with how many operands, of which the last have names; a
+view's array, and its flags as far as that of the operand has them."""
 ARGUMENT = (
     "how", "object", "rank", "contiguous",
     *(f"length{axis}" for axis in range(records.MOST_AXES)),
@@ -270,7 +272,10 @@ def kernel(me, args, count, names):
         return answer
     known = record + {offsets.BYTES}
     way, answer = peek(int64, known + {at["way"]}), int64(0)
-    if way != {PYTHON}:
+    if way == {FACT}:
+        answer = peek(int64, known + {at["plan"]})
+        keep(answer)
+    elif way != {PYTHON}:
         operands, bits = scratch({MOST_ARGUMENTS + 2}), flags + 24
         number = operands_of(given, total, known, operands, flags, bits)
         if way == {CALL}:
