@@ -40,6 +40,7 @@ from numgrad.tensors.random_state import RandomState
 ContextFn = Callable[[], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]]
 
 _early_stop: ContextVar[bool | None] = ContextVar("early_stop", default=None)
+_debug: ContextVar[bool | None] = ContextVar("debug", default=None)
 
 
 @contextmanager
@@ -64,6 +65,27 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
         yield
     finally:
         _early_stop.reset(before)
+
+
+@contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Decide for the checkpoints called inside whether errors name lines; None: they do.
+
+    It takes the place of their argument ``debug``, and holds for this thread.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> from numgrad.tensors.checkpoint import set_checkpoint_debug_enabled
+    >>> x = ng.tensor(0.0, requires_grad=True)
+    >>> with set_checkpoint_debug_enabled(True):
+    ...     ng.checkpoint(ng.exp, x).backward()
+    """
+    before = _debug.set(enabled)
+    try:
+        yield
+    finally:
+        _debug.reset(before)
 
 
 def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
@@ -154,12 +176,12 @@ def checkpoint(
         )
     if not state.grad_enabled or state.interpreters:
         return function(*args, **kwargs)
-    override = _early_stop.get()
+    override, chosen = _early_stop.get(), _debug.get()
     contexts = context_fn()
     region = _Region(function, args, kwargs, contexts[1])
     region.stops_early = early_stop if override is None else override
     region.checks = determinism_check == "default"
-    region.lines = [] if debug else None
+    region.lines = [] if (debug if chosen is None else chosen) else None
     if preserve_rng_state:
         region.random_state = RandomState(function, args, kwargs)
     with saved_tensors_hooks(region.pack, region.unpack), contexts[0]:

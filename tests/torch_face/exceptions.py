@@ -182,12 +182,12 @@ REASONS = {
         softshrink_negative_cpu* tensor_shape_empty_cpu* to_complex_cpu*
     """,
     "details of messages, classes of errors and metadata": """
-        TestDistributions.normal assignment bernoulli copy_broadcast corrcoef_cpu_int32
-        cosine_similarity gaussian_nll_loss_scalar_var gradient_all_cpu_complex64
-        gradient_type_promotion_cpu* in_dims_multiple_inputs_cpu* in_dims_single_input_cpu*
-        logcumsumexp_cpu* mode module_super_init no_grad_outside_vjp_only_cpu* normal_shape
-        pad_sequence_with_non_iterable_sequences poisson_forward_ad scatter_zero_size_index_cpu*
-        simple_view_cpu* skip_init_cpu*
+        affine_grid_backward_cl_cf_consistency_device_cpu_nd_? TestDistributions.normal assignment
+        bernoulli copy_broadcast corrcoef_cpu_int32 cosine_similarity gaussian_nll_loss_scalar_var
+        gradient_all_cpu_complex64 gradient_type_promotion_cpu* in_dims_multiple_inputs_cpu*
+        in_dims_single_input_cpu* logcumsumexp_cpu* mode module_super_init
+        no_grad_outside_vjp_only_cpu* normal_shape pad_sequence_with_non_iterable_sequences
+        poisson_forward_ad scatter_zero_size_index_cpu* simple_view_cpu* skip_init_cpu*
     """,
     "what torch.func makes of a Function, or gives back, has another name or is another object": """
         grad_fn_name_cpu* inplace_fallback_unary

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from typing import Any
 
 from numgrad.errors import warn
@@ -13,20 +11,10 @@ from numgrad.torch.wrapping import unwrap, user_function, wrap
 
 noop_context_fn = base.noop_context_fn
 set_checkpoint_early_stop = base.set_checkpoint_early_stop
+set_checkpoint_debug_enabled = base.set_checkpoint_debug_enabled
 
 
-_debug: ContextVar[bool | None] = ContextVar("debug", default=None)
 _OPTIONS = ("context_fn", "determinism_check", "early_stop", "preserve_rng_state", "debug")
-
-
-@contextmanager
-def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """Decide for the checkpoints called inside whether errors name lines; None: they do."""
-    before = _debug.set(enabled)
-    try:
-        yield
-    finally:
-        _debug.reset(before)
 
 
 def checkpoint(
@@ -38,8 +26,6 @@ def checkpoint(
     """
     _check_told(use_reentrant)
     options = {k: kwargs.pop(k) for k in _OPTIONS if k in kwargs}
-    if (chosen := _debug.get()) is not None:
-        options["debug"] = chosen
     given = unwrap(kwargs)
     return wrap(base.checkpoint(user_function(function), *map(unwrap, args), **options, **given))
 

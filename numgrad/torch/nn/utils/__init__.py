@@ -9,9 +9,10 @@ from typing import Any
 from numgrad.nn.utils import clip_grad as _clip_grad, conversion as _conversion
 from numgrad.torch.dtypes import get_default_dtype
 from numgrad.torch.missing import refuse as _refuse
+from numgrad.torch.nn.layers import outer, view
 from numgrad.torch.nn.utils import parametrizations, parametrize, prune, rnn
 from numgrad.torch.specialization import expose
-from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap
+from numgrad.torch.wrapping import Tensor, unwrap, wrap
 
 __all__ = [
     "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "fuse_conv_bn_eval",
@@ -64,32 +65,19 @@ fuse_conv_bn_weights = _of_tensors(_conversion.fuse_conv_bn_weights, -1)
 fuse_linear_bn_weights = _of_tensors(_conversion.fuse_linear_bn_weights, -1)
 
 
-def _fused(layer: Any, bn: Any, fuse: Callable[..., Any], *options: Any) -> Any:
-    import copy
+def _of_layers(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of numgrad's of two layers: Note [Views of layers]."""
 
-    twin = copy.deepcopy(layer)
-    weight, bias = fuse(
-        layer.weight, layer.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias,
-        *options,
-    )  # fmt: skip
-    twin.weight = Parameter(weight.detach(), layer.weight.requires_grad)
-    twin.bias = Parameter(bias.detach(), layer.weight.requires_grad)
-    return twin
+    @wraps(function)
+    def called(layer: Any, bn: Any, *options: Any, **named: Any) -> Any:
+        return outer(function(view(layer), view(bn), *options, **named))
+
+    return called
 
 
-def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """A convolution that does what it and a normalization in evaluation mode do."""
-    return _fused(conv, bn, fuse_conv_bn_weights, transpose)
-
-
-def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """A linear layer that does what it and a normalization in evaluation mode do."""
-    return _fused(linear, bn, fuse_linear_bn_weights)
-
-
-def skip_init(module_cls: type, *args: Any, **kwargs: Any) -> Any:
-    """A module whose parameters may have any values."""
-    return module_cls(*args, **kwargs)
+fuse_conv_bn_eval = _of_layers(_conversion.fuse_conv_bn_eval)
+fuse_linear_bn_eval = _of_layers(_conversion.fuse_linear_bn_eval)
+skip_init = _conversion.skip_init
 
 
 __getattr__ = _refuse(globals())
