@@ -237,7 +237,7 @@ REASONS = {
         affine_grid_backward_cl_cf_consistency_device_cpu_nd_? TestDistributions.normal assignment
         bernoulli copy_broadcast corrcoef_cpu_int32 cosine_similarity gaussian_nll_loss_scalar_var
         gradient_all_cpu_complex64 gradient_type_promotion_cpu* in_dims_multiple_inputs_cpu*
-        in_dims_single_input_cpu* logcumsumexp_cpu* mode module_super_init
+        in_dims_single_input_cpu* logcumsumexp_cpu* module_super_init
         no_grad_outside_vjp_only_cpu* normal_shape pad_sequence_with_non_iterable_sequences
         poisson_forward_ad scatter_zero_size_index_cpu* simple_view_cpu* skip_init_cpu*
     """,
@@ -324,7 +324,7 @@ REASONS = {
         deprecation_transforms_transform_* deprecation_vmap_cpu* hook_non_full_warning
     """,
     "takes longer than the driver waits": """
-        ReplicationPad3d_large_cpu dirichlet_multivariate distribution_expand
+        ReplicationPad3d_large_cpu dirichlet_multivariate
         maml_omniglot_mechanism_functional_call_cpu*
     """,
     "what PyTorch has no derivative of has one": """
