@@ -246,7 +246,7 @@ def feature_alpha_dropout(
     True
     """
     shape = tuple(asarray(input).shape)
-    if len(shape) < 2:
+    if training and len(shape) < 2:
         raise NumgradValueError(
             f"feature_alpha_dropout: takes (batch, channels, ...), got shape {shape}"
         )

@@ -261,7 +261,8 @@ def main() -> int:
         parser.error("give --checkout PATH or NUMGRAD_PYTORCH_TESTS")
     if options.here:
         (file,) = options.files
-        resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+        most = resource.getrlimit(resource.RLIMIT_AS)[1]
+        resource.setrlimit(resource.RLIMIT_AS, (BYTES if most < 0 else min(BYTES, most), most))
         rows = run_file(options.checkout, file, options.library, options.pattern)
         options.json.write_text(json.dumps(rows))
         return 0

@@ -82,7 +82,10 @@ def linear_cross_entropy(
     options: Any = None,
 ) -> Any:  # fmt: skip
     """The cross entropy of a linear layer's scores; ``options`` change how PyTorch computes it."""
-    scores = globals()["linear"](input, linear_weight, linear_bias)
+    *outputs, features = linear_weight.shape
+    bias = None if linear_bias is None else linear_bias.reshape(-1)
+    scores = globals()["linear"](input, linear_weight.reshape(-1, features), bias)
+    scores = scores.reshape(*input.shape[:-1], *outputs)
     ignored = -100 if ignore_index is None else ignore_index
     return globals()["cross_entropy"](
         scores, target, weight, ignore_index=ignored, reduction=reduction,

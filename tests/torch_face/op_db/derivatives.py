@@ -143,6 +143,10 @@ def _tangents(
         return [forward_ad.unpack_dual(y).tangent for y in found]
 
 
+def _called(function: Any, *args: Any, **kwargs: Any) -> Any:
+    return function(*args, **kwargs)
+
+
 def check_forward(case: Case) -> None:
     """Compare tangents of forward mode."""
     import torch
@@ -150,10 +154,12 @@ def check_forward(case: Case) -> None:
     if not case.op.supports_forward_ad or not case.differentiable or case.random:
         raise NotCompared
     wrapper = case.op.gradcheck_wrapper
+    if "masked" in getattr(wrapper, "__name__", ""):  # which sets numbers that do not count
+        wrapper = _called
     try:
         expected = _tangents(torch, wrapper, case.op.op, case.process, case.args, case.kwargs)
     except Exception as error:
         raise NotCompared from error
-    ours = of_face(wrapper)
+    ours = wrapper if wrapper is _called else of_face(wrapper)
     got = _tangents(face, ours, case.call, case.our_process, case.our_args, case.our_kwargs)
     agree_but_for_none(expected, got, "forward")
