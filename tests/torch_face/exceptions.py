@@ -67,8 +67,8 @@ INTERNALS = {
 
 REASONS = {
     "arrays are NumPy's: strides without elements, greatest sizes": """
-        dim_reduction_less_than_64_cpu
-        empty_slice_cpu resize_overflow_cpu index_put_accumulate_large_tensor_cpu
+        dim_reduction_less_than_64_cpu empty_slice_cpu resize_overflow_cpu
+        index_put_accumulate_large_tensor_cpu
     """,
     "torch.from_file: np.memmap, and torch.from_numpy of it": """
         from_file_shared_False_cpu from_file_shared_True_cpu
@@ -88,22 +88,18 @@ REASONS = {
     """,
     "PyTorch 2.13 fails, too": """
         kaiser_cpu* kaiser_window_cpu* signal_window_functions_window_bartlett_cpu*
-        signal_window_functions_window_blackman_cpu*
-        signal_window_functions_window_hamming_cpu* signal_window_functions_window_hann_cpu*
-        signal_windows_functions_window_bartlett_cpu*
-        signal_windows_functions_window_blackman_cpu*
-        signal_windows_functions_window_cosine_cpu*
-        signal_windows_functions_window_hamming_cpu*
-        signal_windows_functions_window_hann_cpu*
-        signal_windows_functions_window_nuttall_cpu* quantile_cpu*
-        AdaptiveLogSoftmax_cuda_fp32 AdaptiveLogSoftmax_cuda_tf32
-        BCELoss_no_batch_dim_mean_cuda_fp32 BCELoss_no_batch_dim_mean_cuda_tf32
-        BCELoss_no_batch_dim_none_cuda_fp32 BCELoss_no_batch_dim_none_cuda_tf32
-        BCELoss_no_batch_dim_sum_cuda_fp32 BCELoss_no_batch_dim_sum_cuda_tf32
-        BCEWithLogitsLoss_no_batch_dim_mean_cuda_fp32 BCEWithLogitsLoss_no_batch_dim_mean_cuda_tf32
-        BCEWithLogitsLoss_no_batch_dim_none_cuda_fp32 BCEWithLogitsLoss_no_batch_dim_none_cuda_tf32
-        BCEWithLogitsLoss_no_batch_dim_sum_cuda_fp32 BCEWithLogitsLoss_no_batch_dim_sum_cuda_tf32
-        CosineEmbeddingLoss_no_batch_dim_mean_cuda_fp32
+        signal_window_functions_window_blackman_cpu* signal_window_functions_window_hamming_cpu*
+        signal_window_functions_window_hann_cpu* signal_windows_functions_window_bartlett_cpu*
+        signal_windows_functions_window_blackman_cpu* signal_windows_functions_window_cosine_cpu*
+        signal_windows_functions_window_hamming_cpu* signal_windows_functions_window_hann_cpu*
+        signal_windows_functions_window_nuttall_cpu* quantile_cpu* AdaptiveLogSoftmax_cuda_fp32
+        AdaptiveLogSoftmax_cuda_tf32 BCELoss_no_batch_dim_mean_cuda_fp32
+        BCELoss_no_batch_dim_mean_cuda_tf32 BCELoss_no_batch_dim_none_cuda_fp32
+        BCELoss_no_batch_dim_none_cuda_tf32 BCELoss_no_batch_dim_sum_cuda_fp32
+        BCELoss_no_batch_dim_sum_cuda_tf32 BCEWithLogitsLoss_no_batch_dim_mean_cuda_fp32
+        BCEWithLogitsLoss_no_batch_dim_mean_cuda_tf32 BCEWithLogitsLoss_no_batch_dim_none_cuda_fp32
+        BCEWithLogitsLoss_no_batch_dim_none_cuda_tf32 BCEWithLogitsLoss_no_batch_dim_sum_cuda_fp32
+        BCEWithLogitsLoss_no_batch_dim_sum_cuda_tf32 CosineEmbeddingLoss_no_batch_dim_mean_cuda_fp32
         CosineEmbeddingLoss_no_batch_dim_mean_cuda_tf32
         CosineEmbeddingLoss_no_batch_dim_none_cuda_fp32
         CosineEmbeddingLoss_no_batch_dim_none_cuda_tf32
@@ -174,17 +170,16 @@ REASONS = {
         tensor_dead_weak_ref unflatten vonmises_sample warn_always_caught_cpu*
     """,
     "private names": """
-        parallel_cow_materialize_error_cpu*
-        ParameterDict_replication ParameterList_replication add_relu add_relu_broadcasting
-        always_called_forward_hooks assert_async autograd_function_disables_fwd_grad_cpu*
-        bytes_to_scalar_cpu* check check_tensor_all_cpu* check_tensor_internal_cpu*
-        chunk_jacrev*_preallocate* compute_nparams_to_prune construct_standard_basis_for_base_tensor
-        cycle_lr_scale_fn_restored_from_state_dict cycle_lr_state_dict_picklable
-        disable_fwd_grad_inside_cpu* disable_fwd_grad_mixed_cpu* disable_fwd_grad_outside_cpu*
-        extra_state_non_dict fallback_binary* fallback_does_not_warn_by_default fallback_unary_cpu*
-        fallback_warning fallback_zero_dim has_internal_overlap
-        instancenorm_raises_error_if_input_channels_is_not_num_* invalid_shapes_grid_sampler_cpu*
-        load_state_dict_child_swap_* load_state_dict_invalid_swap_*
+        parallel_cow_materialize_error_cpu* ParameterDict_replication ParameterList_replication
+        add_relu add_relu_broadcasting always_called_forward_hooks assert_async
+        autograd_function_disables_fwd_grad_cpu* bytes_to_scalar_cpu* check check_tensor_all_cpu*
+        check_tensor_internal_cpu* chunk_jacrev*_preallocate* compute_nparams_to_prune
+        construct_standard_basis_for_base_tensor cycle_lr_scale_fn_restored_from_state_dict
+        cycle_lr_state_dict_picklable disable_fwd_grad_inside_cpu* disable_fwd_grad_mixed_cpu*
+        disable_fwd_grad_outside_cpu* extra_state_non_dict fallback_binary*
+        fallback_does_not_warn_by_default fallback_unary_cpu* fallback_warning fallback_zero_dim
+        has_internal_overlap instancenorm_raises_error_if_input_channels_is_not_num_*
+        invalid_shapes_grid_sampler_cpu* load_state_dict_child_swap_* load_state_dict_invalid_swap_*
         load_state_dict_post_hook_backward_compatibility_swap_*
         module_forward_forward_hook_removable module_forward_preforward_hook_removable
         multihead_attention_average_attn_weights_False multihead_attention_average_attn_weights_True
@@ -199,25 +194,25 @@ REASONS = {
         adaptive_pooling_no_suppot_input_cpu* upsamplingBiMode2d_nonsupported_dtypes_*_mode_*
     """,
     "an argument that PyTorch takes or refuses is refused or taken": """
-        all_any_vs_numpy_cpu* cumprod_integer_upcast_cpu cumsum_integer_upcast_cpu
-        prod_integer_upcast_cpu sum_integer_upcast_cpu histogram_error_handling_cpu*
-        histogramdd_cpu* logcumsumexp_complex_cpu* minmax_illegal_dtype_cpu
-        mode_wrong_dtype_cpu
-        booleans_cpu indexing_fail_cpu block_diag_cpu block_diag_scipy_cpu
-        cartesian_prod_cpu logspace_cpu* meshgrid_warns_if_no_indexing_cpu random_bool_cpu
-        random_from_to_bool_cpu simple_scalar_cast_cpu tensor_factory_cpu
+        AdaptiveMaxPool?d_indices_cpu_* MaxPool?d_indices_cpu_*
+        adaptive_pooling_empty_output_size_cpu_* all_any_vs_numpy_cpu* cumprod_integer_upcast_cpu
+        cumsum_integer_upcast_cpu prod_integer_upcast_cpu sum_integer_upcast_cpu
+        histogram_error_handling_cpu* histogramdd_cpu* logcumsumexp_complex_cpu*
+        minmax_illegal_dtype_cpu mode_wrong_dtype_cpu booleans_cpu indexing_fail_cpu block_diag_cpu
+        block_diag_scipy_cpu cartesian_prod_cpu logspace_cpu* meshgrid_warns_if_no_indexing_cpu
+        random_bool_cpu random_from_to_bool_cpu simple_scalar_cast_cpu tensor_factory_cpu
         tensor_from_sequence_cpu torch_complex_floating_dtype_error_cpu*
-        abs_angle_complex_to_float_cpu* isposinf_isneginf_non_boolean_output_cpu*
-        nonzero_static_cpu polygamma_neg_cpu silu_complex_cpu* hardshrink_cpu*
-        hardshrink_edge_cases_cpu* log1p_complex_cpu* rot90_cpu narrow_tensor_cpu
-        index_put_accumulate_empty_cpu take_along_dim_invalid_cpu* unravel_index_errors_cpu
+        abs_angle_complex_to_float_cpu* isposinf_isneginf_non_boolean_output_cpu* nonzero_static_cpu
+        polygamma_neg_cpu silu_complex_cpu* hardshrink_cpu* hardshrink_edge_cases_cpu*
+        log1p_complex_cpu* rot90_cpu narrow_tensor_cpu index_put_accumulate_empty_cpu
+        take_along_dim_invalid_cpu* unravel_index_errors_cpu
         ctor_with_invalid_numpy_array_sequence_cpu from_list_of_ndarray_warning_cpu
-        parse_numpy_int_cpu numpy_unresizable_cpu
-        AdaptiveMaxPool_zero_batch_dim_cpu AvgPool2d_empty_cpu CTCLoss_typechecks
-        EmbeddingBag_per_sample_weights_failures_cpu* FractionalMaxPool?d_zero_batch_cpu
-        GroupNorm_raises_error_if_one_value_per_group_cpu* MaxPool_zero_batch_dim_cpu
-        RNN_cell_forward_zero_hidden_size ReflectionPad_empty_cpu* Sequential_insert_fail_case Size
-        Unfold_empty_cpu* advancedindex_mixed_devices_error_cpu* affine_grid_error_checking
+        parse_numpy_int_cpu numpy_unresizable_cpu AdaptiveMaxPool_zero_batch_dim_cpu
+        AvgPool2d_empty_cpu CTCLoss_typechecks EmbeddingBag_per_sample_weights_failures_cpu*
+        FractionalMaxPool?d_zero_batch_cpu GroupNorm_raises_error_if_one_value_per_group_cpu*
+        MaxPool_zero_batch_dim_cpu RNN_cell_forward_zero_hidden_size ReflectionPad_empty_cpu*
+        Sequential_insert_fail_case Size Unfold_empty_cpu* advancedindex_mixed_devices_error_cpu*
+        affine_grid_error_checking
         batchnorm_raises_error_if_running_var_or_running_mean_have_forward_grad
         clip_grad_norm_error_if_nonfinite_cpu* conv_empty_channel_cpu*
         cross_entropy_label_smoothing_errors_cpu* dim_function_empty_cpu*
@@ -232,14 +227,14 @@ REASONS = {
         softshrink_negative_cpu* tensor_shape_empty_cpu* to_complex_cpu*
     """,
     "details of messages, classes of errors and metadata": """
-        tensor_compare_ops_argmax_argmix_kthvalue_dim_empty_cpu tensor_compare_ops_empty_cpu
-        warn_invalid_degrees_of_freedom_cpu*
+        embedding_padding_idx_cpu_* tensor_compare_ops_argmax_argmix_kthvalue_dim_empty_cpu
+        tensor_compare_ops_empty_cpu warn_invalid_degrees_of_freedom_cpu*
         affine_grid_backward_cl_cf_consistency_device_cpu_nd_? TestDistributions.normal assignment
         bernoulli copy_broadcast corrcoef_cpu_int32 cosine_similarity gaussian_nll_loss_scalar_var
         gradient_all_cpu_complex64 gradient_type_promotion_cpu* in_dims_multiple_inputs_cpu*
-        in_dims_single_input_cpu* logcumsumexp_cpu* module_super_init
-        no_grad_outside_vjp_only_cpu* normal_shape pad_sequence_with_non_iterable_sequences
-        poisson_forward_ad scatter_zero_size_index_cpu* simple_view_cpu* skip_init_cpu*
+        in_dims_single_input_cpu* logcumsumexp_cpu* module_super_init no_grad_outside_vjp_only_cpu*
+        normal_shape pad_sequence_with_non_iterable_sequences poisson_forward_ad
+        scatter_zero_size_index_cpu* simple_view_cpu* skip_init_cpu*
     """,
     "what torch.func makes of a Function, or gives back, has another name or is another object": """
         grad_fn_name_cpu* inplace_fallback_unary
@@ -266,16 +261,17 @@ REASONS = {
         tensor_print_* transformer_args_check transformer_layer_args_check
     """,
     "results are contiguous: there are no memory formats": """
-        Dropout?d_cpu* adaptive_avg_pool2d_output_size_one_cpu adaptive_pooling_max_nhwc_cpu*
+        max_pool2d_nhwc_cpu_* avg_pool2d_nhwc_cpu_* Dropout?d_cpu*
+        adaptive_avg_pool2d_output_size_one_cpu adaptive_pooling_max_nhwc_cpu*
         clone_not_memory_dense_cpu* max_unpool?d_nhwc_cpu memory_format_* pixel_shuffle_nhwc_cpu*
         pooling_max_nhwc_cpu* preserves_memory_format strides_propagation_cpu* to_memory_format
         upsamplingTrilinear?d_align_corners_False_memory_format1_cpu*
         upsamplingTrilinear?d_align_corners_True_memory_format1_cpu*
     """,
     "an external case of PyTorch that is no use of Tensors": """
-        max_elementwise_cpu min_elementwise_cpu view_copy_out_cpu
-        apply contains dim_order doc_template map2 module_to_argparse new pyobj_preserved reversed
-        subclass_preserved tensor_cycle_via_dict torch_from_file type wildcard_import
+        max_elementwise_cpu min_elementwise_cpu view_copy_out_cpu apply contains dim_order
+        doc_template map2 module_to_argparse new pyobj_preserved reversed subclass_preserved
+        tensor_cycle_via_dict torch_from_file type wildcard_import
     """,
     "backward hooks of modules see no dictionaries of Tensors": """
         call_supports_python_dict_output
@@ -299,15 +295,14 @@ REASONS = {
         normalize
     """,
     "writes to overlapping memory are refused, or computed as if from a copy": """
-        like_fn_stride_proparation_vs_tensoriterator_unary_op_cpu
-        copy_mem_overlap_cpu* index_*_mem_overlap* masked_fill_mem_overlap_cpu* put_mem_overlap_cpu*
+        like_fn_stride_proparation_vs_tensoriterator_unary_op_cpu copy_mem_overlap_cpu*
+        index_*_mem_overlap* masked_fill_mem_overlap_cpu* put_mem_overlap_cpu*
         scatter_mem_overlap_cpu* threshold_inplace_overlap_cpu* warning_unimplemented_constraints
     """,
     "torch.use_deterministic_algorithms: all results are deterministic": """
-        deterministic_empty_cpu* deterministic_resize_cpu*
-        deterministic_flag deterministic_interpolate_bilinear_cpu*
-        gather_backward_deterministic_path_cpu* gather_backward_one_dim_cpu*
-        index_add_deterministic_cpu* index_copy_deterministic_cpu*
+        deterministic_empty_cpu* deterministic_resize_cpu* deterministic_flag
+        deterministic_interpolate_bilinear_cpu* gather_backward_deterministic_path_cpu*
+        gather_backward_one_dim_cpu* index_add_deterministic_cpu* index_copy_deterministic_cpu*
         index_put_non_accumulate_deterministic_cpu* scatter_add_one_dim_deterministic_cpu*
     """,
     "conjugates and negatives are computed: there are no lazy bits": """
@@ -354,9 +349,8 @@ REASONS = {
         checkpointing_without_reentrant_detached_tensor_use_reentrant_True
     """,
     "Note [Identity]: saved results, and what hooks pack, are other objects over the memory": """
-        view_as_complex_cpu view_as_real_cpu*
-        checkpointing_without_reentrant_saved_object_identity no_unnecessary_unwrapping
-        tensor_ressurecting_clear
+        view_as_complex_cpu view_as_real_cpu* checkpointing_without_reentrant_saved_object_identity
+        no_unnecessary_unwrapping tensor_ressurecting_clear
     """,
     "a jvp need not write to tangents, nor make a view of one for an input that is returned": """
         custom_function_forward_mode_forward_is_no_op custom_function_forward_mode_inplace_checks
