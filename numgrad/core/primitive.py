@@ -50,7 +50,7 @@ class View(Op):
                 return None
             _, call = self.run(args, given)
             assert isinstance(call, ViewCall)
-            if call.out_metas or (self.formulas and call.saves(1)):
+            if call.nout != 1 or call.out_metas or (self.formulas and call.saves(1)):
                 return None
             return remember(self.views, key, (call, given))
         return known

@@ -25,7 +25,7 @@ RAISED: Final = (
 
 _REFUSED = {
     "b": "abs addcmul addmm bmm corrcoef cov cumulative_trapezoid inner matmul matrix_power mm "
-         "trace trapezoid vander",
+         "trace trapezoid",
     "bi": "addcdiv cholesky_ex cholesky_inverse cond det dist eig eigh eigvals eigvalsh geqrf inv "
           "inv_ex inverse lerp logaddexp logcumsumexp logdet lstsq lu lu_factor lu_factor_ex "
           "matrix_exp matrix_norm matrix_rank norm pca_lowrank pinv pinverse qr renorm slogdet "

@@ -107,7 +107,7 @@ def default(d: Any) -> Any:
 def _written(name: str, out: Any, made: Any) -> Any:
     from numgrad.torch.calls import write
 
-    if made._tensor.size == out._tensor.size:
+    if made._tensor.size == out._tensor.size and made._tensor.ndim == 1:
         made = made.reshape(out._tensor.shape)
     return write(name, out, made._tensor)
 

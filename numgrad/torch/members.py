@@ -24,7 +24,7 @@ from numgrad.operations.region import Region
 from numgrad.torch import creation, dtypes, indexing, random
 from numgrad.torch.calls import FUNCTIONS, axis_of, table
 from numgrad.torch.dtypes import OF, Size, as_numpy
-from numgrad.torch.memory import MemoryMembers, at_least
+from numgrad.torch.memory import MemoryMembers, at_least, at_most_matrix
 from numgrad.torch.wrapping import (
     Parameter,
     Tensor,
@@ -404,7 +404,10 @@ class TensorMembers:
         lambda self: wrapped(ng.swapaxes(at_least("mT", self._tensor, 2), -2, -1)),
         doc="The last two axes swapped.",
     )
-    H = property(lambda self: self.adjoint() if self.ndim else self, doc="The adjoint matrix.")
+    H = property(
+        lambda self: at_most_matrix(self).adjoint() if self.ndim else self.conj(),
+        doc="The adjoint matrix.",
+    )
     mH = property(lambda self: self.adjoint(), doc="Adjoint matrices.")
 
     real = property(

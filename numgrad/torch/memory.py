@@ -88,6 +88,13 @@ def at_least(name: str, x: Any, rank: int) -> Any:
     return x
 
 
+def at_most_matrix(x: Any) -> Any:
+    """Raise where a Tensor has more than two dimensions."""
+    if x.ndim > 2:
+        raise NumgradRuntimeError(f"H: only of matrices, got {x.ndim} dimensions; use mH")
+    return x
+
+
 # -------------------------------------------------------------------------------------- storages
 
 

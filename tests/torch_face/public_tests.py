@@ -42,6 +42,8 @@ from exceptions import EXCEPTIONS, FILES, INTERNALS  # noqa: E402
 
 BYTES = 9 << 30
 """Most memory of one process: some tests would take all of a machine's."""
+MEMORY = 12 << 30
+"""Most memory of a process, in bytes: some tests make arrays of more than a machine has."""
 SECONDS = 20
 """Longest time of the CPU that one test takes."""
 
@@ -101,6 +103,9 @@ def run_file(checkout: Path, file: str, library: str, pattern: str) -> dict[str,
     """Run the tests of one file in this process: name -> outcome and detail."""
     torch = importlib.import_module(library)
     torch.set_num_threads(1)
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    bound = MEMORY if most == resource.RLIM_INFINITY else min(MEMORY, most)
+    resource.setrlimit(resource.RLIMIT_AS, (bound, most))
     given = flags()
     tools = {"TestCase": test_case(torch), "freeze_rng_state": torch.random.fork_rng}
     given["torch.testing._internal.common_utils"].update(tools)
@@ -256,7 +261,8 @@ def main() -> int:
         parser.error("give --checkout PATH or NUMGRAD_PYTORCH_TESTS")
     if options.here:
         (file,) = options.files
-        resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+        most = resource.getrlimit(resource.RLIMIT_AS)[1]
+        resource.setrlimit(resource.RLIMIT_AS, (BYTES if most < 0 else min(BYTES, most), most))
         rows = run_file(options.checkout, file, options.library, options.pattern)
         options.json.write_text(json.dumps(rows))
         return 0

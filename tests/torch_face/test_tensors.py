@@ -199,6 +199,12 @@ def test_views_share_a_storage():
     assert x.conj() is x
 
 
+def test_nothing_is_iterated():
+    assert list(face.ones(0)) == []
+    assert face.ones(2, 0, 3).unbind(1) == ()
+    assert face.rand(0, 2, out=face.empty(0)).shape == (0, 2)
+
+
 def test_copies_keep_gradients_and_order():
     x = face.ones(2, 3, requires_grad=True)
     y = x.t().clone()
