@@ -115,7 +115,7 @@ REASONS: dict[str, str] = {
         inplace: nn.functional.hardsigmoid nn.functional.mish
     """,
     "formats of memory are ignored: Tensors are contiguous": """
-        strides: to bool byte char double float int long short cdouble cfloat
+        strides: bool byte char double float int long short cdouble cfloat
     """,
     "layers with channels take operands of two axes or more": """
         value: nn.functional.batch_norm
