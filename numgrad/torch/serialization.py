@@ -68,7 +68,12 @@ class _Pickler(_InPython):
     def persistent_id(self, obj: Any) -> Any:
         if not isinstance(obj, _Storage):
             return None
-        kind = _Global("torch", _NAMES[obj.array.dtype])
+        name = _NAMES.get(obj.array.dtype)
+        if name is None:
+            raise NumgradTypeError(
+                f"save: these files have no Tensors of {obj.array.dtype}; write x.to(torch.int64)"
+            )
+        kind = _Global("torch", name)
         return "storage", kind, obj.key, "cpu", obj.array.size
 
     def reducer_override(self, obj: Any) -> Any:

@@ -97,6 +97,8 @@ def test_a_failed_save_leaves_the_file(tmp_path):
     ng_torch.save({"a": 1}, path)
     with pytest.raises((pickle.PicklingError, AttributeError)):
         ng_torch.save({"a": lambda: None}, path)
+    with pytest.raises(TypeError, match="no Tensors of uint16"):
+        ng_torch.save(ng_torch.ones(2, dtype=ng_torch.uint16), path)
     assert ng_torch.load(path) == {"a": 1}
 
 
