@@ -237,6 +237,10 @@ def test_empty_matrices_and_stacks():
         x = np.zeros(shape)
         close(tuple(linalg.svd(ng.tensor(x))), tuple(np.linalg.svd(x)))
         close(tuple(linalg.qr(ng.tensor(x))), tuple(np.linalg.qr(x)))
+    x = ng.zeros((0, 0), requires_grad=True)  # one matrix for several right sides
+    solved = linalg.solve(x, ng.zeros((3, 0, 2), requires_grad=True))
+    solved.sum().backward()
+    assert solved.shape == (3, 0, 2) and x.grad.shape == (0, 0)
 
 
 def test_operands_in_any_layout():

@@ -36,7 +36,8 @@ def _right_sides(b: np.ndarray, batch: tuple[int, ...], count: int, dtype: np.dt
     """New right sides (count, n, k) for factors of a stack of that size or of one matrix."""
     rows, columns = b.shape[-2:]
     if count == 1 and prod(batch) != 1:  # one matrix: all as columns of one right side
-        return np.array(np.moveaxis(b, -2, 0), dtype, order="C").reshape(1, rows, -1)
+        side_by_side = np.array(np.moveaxis(b, -2, 0), dtype, order="C")
+        return side_by_side.reshape(1, rows, prod(b.shape[:-2]) * columns)
     return matrices.stacked(np.broadcast_to(b, (*batch, rows, columns)), dtype)
 
 
