@@ -20,6 +20,7 @@ from numgrad.autograd.function import Function
 from numgrad.autograd.modes import enable_grad
 from numgrad.core.interpreter import eagerly, state
 from numgrad.core.op import OPS
+from numgrad.core.tree import flatten, leaves, unflatten
 from numgrad.errors import NumgradLinAlgError, NumgradRuntimeError, NumgradTraceError
 from numgrad.operations.linear_algebra.solve import solve
 from numgrad.tensors.tensor import Tensor
@@ -88,6 +89,16 @@ def _standin(x: Tensor) -> Tensor:
     return Tensor(numbers, x.dtype.kind in "fc")
 
 
+def _example(argument: Any, axes: Any, k: int) -> Any:
+    """Example ``k`` of an argument whose leaves have these batch axes, 0 or None."""
+    if all(axis is None for axis in leaves(axes)):
+        return argument
+    values: list[Any] = []
+    nesting = flatten(argument, values)
+    pairs = zip(values, leaves(axes), strict=True)
+    return unflatten(nesting, iter([x if axis is None else x[k] for x, axis in pairs]))
+
+
 class SolverFunction(Function):
     """An operation that a solver computes, in ``run_forward``, of one example after the other."""
 
@@ -107,7 +118,7 @@ class SolverFunction(Function):
     def in_turn(cls, info: Any, in_dims: tuple, *args: Any) -> tuple[Any, Any]:
         """One example after the other."""
         rows = [
-            cls.apply(*[a if d is None else a[k] for a, d in zip(args, in_dims, strict=True)])
+            cls.apply(*[_example(a, axes, k) for a, axes in zip(args, in_dims, strict=True)])
             for k in range(info.batch_size)
         ]
         if isinstance(rows[0], tuple):

@@ -118,7 +118,7 @@ def test_every_primitive_says_what_it_returns():
     lacking = [
         op.name for op in OPS.values() if isinstance(op, Primitive) and op.shape_rule is None
     ]
-    assert set(lacking) <= INTERNAL
+    assert set(lacking) <= INTERNAL | {"array_function"}  # which is run, of any function
 
 
 # ------------------------------------------------------------------------------------- gradients

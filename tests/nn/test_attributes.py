@@ -149,6 +149,7 @@ LAYERS = [
     if isinstance(c, type)
     and issubclass(c, ng.nn.Module)
     and "Upsampling" not in c.__name__  # which say a mode that they do not take
+    and "Lazy" not in c.__name__  # which say 0 for what their first input says
     and c is not ng.nn.Transformer  # which has layers inside, of 44 million elements
 ]
 
@@ -181,7 +182,7 @@ def test_a_layer_is_made_by_what_its_repr_says():
             assert repr(twin) == text
             assert shapes(twin) == shapes(layer), text
             said.add(text)
-    assert len(said) > 350
+    assert len(said) > 290
 
 
 def shapes(layer):

@@ -181,7 +181,7 @@ def test_warning_of_shapes_that_broadcast(function):
     assert caught[0].filename == __file__
     assert loss.shape == ()
     with (
-        pytest.warns(UserWarning, match="same shape"),
+        pytest.warns(UserWarning, match="same size"),
         pytest.raises(ValueError, match=r"\(4, 3\).*\(2,\)"),
     ):
         function(REAL[0], np.ones(2))

@@ -196,8 +196,8 @@ def _by_rule(
             f"{function.__name__}.vmap: an argument by name differs by example, and in_dims are "
             "those of arguments by position; pass it so"
         )
-    in_dims = map_leaves(lambda a: 0 if level.owns(a) else None, args)
-    args = map_leaves(lambda a: a.value if level.owns(a) else a, args)
+    in_dims = tuple([_axes(level, a) for a in args])
+    args = tuple([_values(level, a) for a in args])
     with _below():
         returned = rule(VmapInfo(level.size, level.randomness), in_dims, *args, **keywords)
         if not (isinstance(returned, tuple) and len(returned) == 2):
@@ -217,6 +217,24 @@ def _by_rule(
         if single:
             return _moved(level, outputs, axes)
         return tuple([_moved(level, y, axis) for y, axis in zip(outputs, axes, strict=True)])
+
+
+def _axes(level: BatchingInterpreter, argument: Any) -> Any:
+    """The batch axes of an argument, nested as it is; None for an object without a batch."""
+    if isinstance(argument, tuple | list | dict) or _has_batch(level, argument):
+        return map_leaves(lambda a: 0 if level.owns(a) else None, argument)
+    return None
+
+
+def _values(level: BatchingInterpreter, argument: Any) -> Any:
+    """An argument with the values of its batches; what has none stays the object that it is."""
+    if not _has_batch(level, argument):
+        return argument
+    return map_leaves(lambda a: a.value if level.owns(a) else a, argument)
+
+
+def _has_batch(level: BatchingInterpreter, argument: Any) -> bool:
+    return any(map(level.owns, leaves(argument)))
 
 
 def _moved(level: BatchingInterpreter, output: Any, axis: Any) -> Any:
