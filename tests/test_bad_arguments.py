@@ -143,7 +143,8 @@ def test_views_made_where_nothing_is_recorded_lead_nowhere():
         with mode():
             view = W[:1]
         assert view.requires_grad is (view * 2).requires_grad is requires_grad
-        assert view.is_leaf and not view.is_inference()
+        assert view.is_leaf
+        assert not view.is_inference()
 
 
 def test_settings_are_those_that_exist():

@@ -52,6 +52,7 @@ OUT_OF_SCOPE: Final = {
     "sym_*": "lengths are Python's integers", "Sym*": "lengths are Python's integers",
     "mkldnn_*": _INTERNAL, "*handle_torch_function": _INTERNAL, "has_torch_function*": _INTERNAL,
     "*Type": "annotations are those of Python",
+    "*functionalize": "functions that write in place are compiled and differentiated as they are",
     "nested": "use masks, or lists of Tensors",
     "jagged": "use masks, or lists of Tensors",
     "*torage*": _MEMORY, "from_file": "np.memmap, and torch.from_numpy of it",

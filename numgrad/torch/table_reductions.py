@@ -231,7 +231,7 @@ diff(input, n=1, dim=-1, prepend=None, append=None): _diff(input, n, dim, prepen
 {softmax log_softmax}(input, dim, dtype=None): OPS["@"](input, axis=dim)
 [same 1]
 unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None): ng.unique(
-    input, return_inverse=return_inverse, return_counts=return_counts, axis=dim)
+    input, return_inverse=return_inverse, return_counts=return_counts, axis=dim, equal_nan=False)
 unique_consecutive(input, return_inverse=False, return_counts=False, dim=None): (
     ng.unique_consecutive(input, return_inverse, return_counts, dim))
 bincount(input, weights=None, minlength=0): typed(

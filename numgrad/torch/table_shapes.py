@@ -16,7 +16,7 @@ from numgrad.autograd.variable import Tensor as Base, root
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.errors import NumgradRuntimeError
+from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.operations.region import Region
 from numgrad.torch.array_functions import computed
 from numgrad.torch.calls import axis_of, cast, check_equal, table
@@ -415,7 +415,13 @@ def _atleast(function: Any, tensors: Any) -> Any:
     return function(given[0])
 
 
+def _flip(x: Any, axes: tuple[int, ...]) -> Any:
+    return ng.copy(ng.flip(x, axes) if x.ndim else x)
+
+
 def _cat(tensors: Any, dim: int) -> Any:
+    if not tensors:
+        raise NumgradValueError("cat: there are no Tensors to join; give a list of at least one")
     kept = [t for t in tensors if t.shape != (0,)] or tensors[:1]
     return ng.cat(list(kept), axis=dim if kept[0].shape != (0,) else 0)
 
@@ -476,7 +482,7 @@ TABLE = """
 reshape(input, shape): ng.reshape(input, tuple(shape))
 permute(input, dims): ng.permute(input, tuple(dims))
 tile(input, dims): ng.tile(input, tuple(dims))
-flip(input, dims): ng.copy(ng.flip(input, tuple(dims)))
+flip(input, dims): _flip(input, tuple([axis_of("flip", input, d) for d in dims]))
 [same 1 sizes=1 method]
 view(input, shape, *, dtype=None): _view(input, shape, dtype)
 expand(input, size, *, implicit=False): _expand(input, size)

@@ -240,7 +240,8 @@ def test_empty_matrices_and_stacks():
     x = ng.zeros((0, 0), requires_grad=True)  # one matrix for several right sides
     solved = linalg.solve(x, ng.zeros((3, 0, 2), requires_grad=True))
     solved.sum().backward()
-    assert solved.shape == (3, 0, 2) and x.grad.shape == (0, 0)
+    assert solved.shape == (3, 0, 2)
+    assert x.grad.shape == (0, 0)
 
 
 def test_operands_in_any_layout():

@@ -266,3 +266,11 @@ def test_attributes_of_a_loader():
     assert (len(loader), data.DataLoader(range(3), num_workers=1).prefetch_factor) == (2, 2)
     assert data.ConcatDataset([range(3), "ab"])[-1] == "b"
     assert isinstance(data.ChainDataset([]), data.IterableDataset)
+
+
+def test_columns_of_words_are_tuples():
+    collate = torch.utils.data.default_collate
+    assert collate([("a", b"b"), ("c", b"d")]) == [("a", "c"), (b"b", b"d")]
+    assert collate(["a", "c"]) == ["a", "c"]
+    assert collate([(), ()]) == []
+    assert collate([{"x": "a"}, {"x": "b"}]) == {"x": ["a", "b"]}

@@ -51,6 +51,9 @@ RESULTS = {
     "the trapezoidal rule of integers": (
         lambda T: T.trapezoid(T.tensor([1, 2, 4])), "float32", 4.5),
     "slopes of integers": (lambda T: T.gradient(T.tensor([1, 2, 4]))[0], "float32", [1, 1.5, 2]),
+    "each NaN for itself": (
+        lambda T: T.tensor([NAN, 1.0, NAN]).unique().isnan(), "bool", [False, True, True]),
+    "one number in the other order": (lambda T: T.tensor(3.0).flip(0), "float32", 3),
     "signs of booleans": (lambda T: T.sign(T.tensor([True, False])), "bool", [True, False]),
     "squares of booleans": (lambda T: T.square(T.tensor([True, False])), "int64", [1, 0]),
     "the trace of bytes": (lambda T: T.ones(2, 2, dtype=T.uint8).trace(), "int64", 2),
@@ -87,6 +90,8 @@ ERRORS = {
     "nor in place": (
         lambda T: T.ones(2, dtype=T.complex64).lt_(T.ones(2, dtype=T.complex64)), RuntimeError),
     "no determinant of integers": (lambda T: T.linalg.det(T.eye(2).long()), RuntimeError),
+    "nothing to join": (lambda T: T.cat([]), ValueError),
+    "an axis that one number lacks": (lambda T: T.tensor(3.0).flip(1), IndexError),
     "a name that is none": (lambda T: T.sum(T.ones(2), foo=1), TypeError),
     "too few arguments": (lambda T: T.add(T.ones(2)), TypeError),
     "too many arguments": (lambda T: T.sin(T.ones(2), 1, 2), TypeError),

@@ -115,10 +115,11 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
 
 
 def _lists(value: Any) -> Any:
-    """A batch with lists where its samples have tuples without names."""
+    """A batch with lists where its samples have tuples without names, but for columns of words."""
     if isinstance(value, Mapping):
         return {key: _lists(each) for key, each in value.items()}
-    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+    words = isinstance(value, tuple) and value and isinstance(value[0], str | bytes)
+    if isinstance(value, tuple) and not (words or hasattr(value, "_fields")):
         return list(map(_lists, value))
     return value
 
