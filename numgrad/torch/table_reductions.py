@@ -144,7 +144,8 @@ def _histogram(x: Any, bins: Any, span: Any, weight: Any, density: bool) -> tupl
     """Counts and edges: those of one axis, or a tuple of edges for rows of several numbers."""
     one = not isinstance(x, tuple)
     numbers = (x if one else x[0]).numpy(force=True)
-    weight = None if weight is None else weight.numpy(force=True).ravel()
+    if weight is not None:  # NumPy takes differences of sums of many
+        weight = weight.numpy(force=True).astype(np.float64).ravel()
     if one:
         bins, span = getattr(bins, "_array", bins), None if span is None else tuple(span)
         counts, edges = np.histogram(numbers.ravel(), bins, span, density, weight)

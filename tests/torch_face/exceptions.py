@@ -325,6 +325,9 @@ REASONS = {
     "what PyTorch has no derivative of has one": """
         not_implemented_fwad scatter_index_reduce_prod_gradgrad_error_cpu*
     """,
+    "sums of float32 are rounded in another order than in NumPy, which the test compares with": """
+        histogram_cpu_float32 nansum_vs_numpy_cpu_float32
+    """,
     "classes of the face pickle in their own way": """
         pickle_function
     """,
