@@ -16,7 +16,7 @@ from numgrad.autograd.variable import Tensor as Base, root
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.errors import NumgradRuntimeError, NumgradValueError
+from numgrad.errors import NumgradRuntimeError
 from numgrad.operations.region import Region
 from numgrad.torch.array_functions import computed
 from numgrad.torch.calls import axis_of, cast, check_equal, table
@@ -421,7 +421,7 @@ def _flip(x: Any, axes: tuple[int, ...]) -> Any:
 
 def _cat(tensors: Any, dim: int) -> Any:
     if not tensors:
-        raise NumgradValueError("cat: there are no Tensors to join; give a list of at least one")
+        raise NumgradRuntimeError("cat: there are no Tensors to join; give a list of at least one")
     kept = [t for t in tensors if t.shape != (0,)] or tensors[:1]
     return ng.cat(list(kept), axis=dim if kept[0].shape != (0,) else 0)
 
