@@ -85,8 +85,8 @@ REASONS: dict[str, str] = {
     """,
     "names that the face has not: internal ones, LDL factors, segments, hashes": """
         value: _native_batch_norm_legit _batch_norm_with_update _upsample_bilinear2d_aa
-        max_pool2d_with_indices_backward torch.ops.aten._safe_softmax.default slice
-        _unsafe_masked_index _unsafe_masked_index_put_accumulate _chunk_cat hash_tensor
+        max_pool2d_with_indices_backward slice _unsafe_masked_index
+        _unsafe_masked_index_put_accumulate _chunk_cat hash_tensor
         _segment_reduce.lengths _segment_reduce.offsets linalg.ldl_factor linalg.ldl_factor_ex
         linalg.ldl_solve
         dtypes: max_pool2d_with_indices_backward
