@@ -81,9 +81,7 @@ def database() -> list[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from torch.testing._internal.common_methods_invocations import op_db
-    return [
-        op for op in op_db if op.supported_dtypes("cpu") and not op.name.startswith("torch.")
-    ]
+    return [op for op in op_db if op.supported_dtypes("cpu") and not op.name.startswith("torch.")]
 
 
 def name_of(op: Any) -> str:
