@@ -62,7 +62,7 @@ def default_collate(samples: Sequence[Any]) -> Any:
                 f"{type(sample).__name__}; give all samples one form, or pass collate_fn"
             )
     if isinstance(first, str | bytes):
-        return samples if isinstance(samples, tuple) else list(samples)
+        return list(samples)
     if isinstance(first, Mapping):
         _check_equal("keys", [set(sample) for sample in samples])
         return {key: default_collate([sample[key] for sample in samples]) for key in first}

@@ -1,5 +1,7 @@
 """Datasets and loaders of ``numgrad.torch``, with expected values from PyTorch."""
 
+import gc
+
 import pytest
 
 import numgrad.torch as torch
@@ -215,6 +217,20 @@ def test_seeds_and_methods_of_a_worker_are_its_own():
     assert not hasattr(numbered, "worker")
 
 
+def test_persistent_workers_end_with_their_loader():
+    data = torch.utils.data
+    loader = data.DataLoader(range(4), num_workers=2, persistent_workers=True)
+    assert len(list(loader)) == 4
+    threads = [pool._threads for pool in loader._workers]
+    assert all(thread.is_alive() for pool in threads for thread in pool)
+    del loader
+    gc.collect()
+    for pool in threads:
+        for thread in pool:
+            thread.join(60)
+            assert not thread.is_alive()
+
+
 def test_a_batch_that_takes_too_long():
     import threading
 
@@ -272,5 +288,6 @@ def test_columns_of_words_are_tuples():
     collate = torch.utils.data.default_collate
     assert collate([("a", b"b"), ("c", b"d")]) == [("a", "c"), (b"b", b"d")]
     assert collate(["a", "c"]) == ["a", "c"]
+    assert collate([["a", {"x": "b"}], ["c", {"x": "d"}]]) == [("a", "c"), {"x": ["b", "d"]}]
     assert collate([(), ()]) == []
     assert collate([{"x": "a"}, {"x": "b"}]) == {"x": ["a", "b"]}

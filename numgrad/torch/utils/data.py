@@ -115,13 +115,18 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
 
 
 def _lists(value: Any) -> Any:
-    """A batch with lists where its samples have tuples without names, but for columns of words."""
+    """A batch with lists where its samples have tuples without names, and words in tuples."""
     if isinstance(value, Mapping):
         return {key: _lists(each) for key, each in value.items()}
-    words = isinstance(value, tuple) and value and isinstance(value[0], str | bytes)
-    if isinstance(value, tuple) and not (words or hasattr(value, "_fields")):
-        return list(map(_lists, value))
-    return value
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(_column, value))
+    return list(map(_column, value)) if isinstance(value, tuple | list) else value
+
+
+def _column(value: Any) -> Any:
+    """What samples have at one place of a sequence: words in a tuple."""
+    words = isinstance(value, list) and value and isinstance(value[0], str | bytes)
+    return tuple(value) if words else _lists(value)
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
@@ -316,8 +321,8 @@ class DataLoader(_loader.DataLoader, Generic[T]):
             _own(self.worker_init_fn, copies)(worker)
         samples = dataset if isinstance(dataset, IterableDataset) else _loader.samples_of(dataset)
         _worker.loader.__dict__.update(
-            dataset=dataset, _samples=samples, collate_fn=_own(self.collate_fn, copies)
-        )
+            dataset=dataset, _samples=samples, collate_fn=_own(self.collate_fn, copies), _workers=()
+        )  # whose threads end with the loader, which they must not hold
 
     def _stream(self) -> Any:
         """Batches of an ``IterableDataset``."""
