@@ -113,7 +113,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _elements(data: bytes | bytearray, kind: Kind, count: int) -> np.ndarray:
-    """What is in the bytes of a storage; as float32 where kernels have no such dtype."""
+    """Decode the bytes of a storage; as float32 where kernels have no such dtype."""
     own, widened = WIDENED["BF16"] if kind == "bfloat16" else (kind, np.asarray)
     array = widened(np.frombuffer(data, own, count))
     return array.astype(np.float32) if kind == np.float16 else array

@@ -47,7 +47,7 @@ _PARAMETERS = {
     "p": "Probability, or those of classes along the last axis.", "n": "Number of draws.",
     "mu": "Mean.", "kappa": "Concentration.",
 }  # fmt: skip
-"""What parameters are, by name; others are shapes."""
+"""Roles of parameters, by name; others are shapes."""
 
 
 class Family:

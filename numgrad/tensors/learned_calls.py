@@ -175,7 +175,7 @@ def _one_operation(
     function: Callable[..., Any], given: list[Any], positional: int, params: dict[str, Any],
     result: Any,
 ) -> tuple | None:  # fmt: skip
-    """What a record says of the one operation that a call is, if it is one."""
+    """Describe, for a record, the one operation that a call is, if it is one."""
     if type(result) is not Tensor:
         return None
     twins = [_twin(value) for value in given]
@@ -252,7 +252,7 @@ def _plan(op: Op, args: tuple, options: dict[str, Any]) -> Words | None:
 def _view(
     op: Op, operands: list[tuple], tensors: list[Tensor], given: list[Any], out: Any, result: Any
 ) -> tuple | None:
-    """What a record says of a view of the one Tensor that a call has."""
+    """Describe, for a record, a view of the one Tensor that a call has."""
     source, array = tensors[0], out._array
     own = next(value for value in given if type(value) in TENSORS)
     if len(tensors) > 1 or not isinstance(op, View) or root(result) is not root(own):

@@ -20,7 +20,7 @@ def array_function(x, y, *, how):
 
 
 def computed(how: Callable[..., Any], x: Any, y: Any = None) -> Any:
-    """What a function gives of the array, or both arrays, of Tensors: a Tensor or a tuple."""
+    """Apply a function to the array, or both arrays, of Tensors: a Tensor or a tuple."""
     if y is None:
         results = array_function(x, x, how=lambda a, _: how(a))
     else:

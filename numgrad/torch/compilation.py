@@ -229,7 +229,7 @@ class _Programs:
 
 
 def _kind_of(x: Any, numbers: bool) -> Any:
-    """What a program depends on of an argument."""
+    """The part of an argument that a program depends on."""
     kind = type(x)
     if isinstance(x, Tensor) or (numbers and kind in (int, float)):
         return kind
@@ -239,7 +239,7 @@ def _kind_of(x: Any, numbers: bool) -> Any:
 
 
 class _Surroundings:
-    """What attributes, variables and containers hold that a function can reach."""
+    """Contents of the attributes, variables and containers that a function can reach."""
 
     def __init__(self, function: Any, values: list[Any]) -> None:
         self.before = [(place, _held(place)) for place in _places(function, values)]
@@ -292,7 +292,7 @@ def _identity(place: Any) -> int:
 
 
 def _held(place: Any) -> dict[Any, Any]:
-    """What a place of ``_places`` holds, by key."""
+    """Contents of a place of ``_places``, by key."""
     if isinstance(place, CellType):
         return {"": place.cell_contents}
     if isinstance(place, tuple):

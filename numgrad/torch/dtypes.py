@@ -103,7 +103,7 @@ PREFIXES: Final = {
     "Float": float32, "Double": float64, "Long": int64, "Int": int32, "Short": int16, "Char": int8,
     "Byte": uint8, "Bool": bool_, "ComplexFloat": complex64, "ComplexDouble": complex128,
 }  # fmt: skip
-"""What names of classes of Tensors and of storages begin with, ``FloatTensor``, by dtype."""
+"""Prefixes of names of classes of Tensors and of storages, ``FloatTensor``, by dtype."""
 OF: Final = {each._numpy: each for each in DTYPES.values() if each._numpy is not None}
 """By NumPy's dtype."""
 _PYTHON = {float: float64, int: int64, bool: bool_, complex: complex128}

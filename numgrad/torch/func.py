@@ -103,7 +103,7 @@ def _check(
 def _transformed(
     transform: Callable[..., Any], func: Callable[..., Any], argnums: Any, aux: bool = False
 ) -> Callable[..., Any]:
-    """What a transform of numgrad's makes of a function of a user's, as users call it."""
+    """Transform a function of a user's by numgrad, with PyTorch's checks and errors."""
     name = transform.__name__
     real = name in ("jacrev", "jacfwd", "hessian")
     made = cache(partial(transform, _inner(name, func, aux=aux, real=real), argnums, aux))

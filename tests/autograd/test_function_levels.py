@@ -225,6 +225,31 @@ def by_hand(function, xs, *rest):
     return np.stack(rows)
 
 
+def test_a_rule_gets_arguments_without_batches_as_they_are():
+    notes, given = [], {}
+
+    class Scaled(Function):
+        @staticmethod
+        def forward(x, parts, notes):
+            notes.append(x.shape)
+            return x * parts[0]
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def vmap(info, in_dims, x, parts, notes):
+            given.update(in_dims=in_dims, notes=notes)
+            return Scaled.apply(x, [p[:, None] for p in parts], notes), 0
+
+    mapped = ng.vmap(lambda x, y: Scaled.apply(x, [y], notes))
+    assert mapped(np.ones((2, 3)), np.array([2.0, 5.0])).tolist() == [[2.0] * 3, [5.0] * 3]
+    assert given["in_dims"] == (0, [0], [])
+    assert given["notes"] is notes
+    assert notes == [(2, 3)]
+
+
 def test_a_generated_rule():
     """Promise 106."""
     xs, w = ng.tensor(np.arange(6.0).reshape(3, 2), requires_grad=True), leaf(ng)

@@ -28,7 +28,7 @@ from numgrad.codegen.cpython import offsets, recorded_calls, records
 from numgrad.codegen.cpython.c_api import ObjectTable
 
 PYTHON, KERNEL, VIEW, CALL, FACT = range(5)
-"""What a record says: Note [Calls with arguments]; the first leaves calls to Python."""
+"""Kinds of records: Note [Calls with arguments]; the first leaves calls to Python."""
 TENSOR, EQUAL, SAME, INTEGERS = range(4)
 """How an argument is compared: dtype and layout, by value, as an object, as a tuple of ints."""
 MOST_ARGUMENTS = 8

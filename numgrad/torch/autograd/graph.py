@@ -123,7 +123,7 @@ class SavedTensor:
 
 
 def _seen(value: Any) -> Any:
-    """What a node saved, as users see it."""
+    """A value that a node saved, as users see it."""
     if isinstance(value, base.SavedTensor):
         saved = object.__new__(SavedTensor)
         saved._saved = value

@@ -43,7 +43,7 @@ class set_multithreading_enabled:
 
 
 def is_multithreading_enabled() -> bool:
-    """What ``set_multithreading_enabled`` was told."""
+    """The setting of ``set_multithreading_enabled``."""
     return set_multithreading_enabled._chosen
 
 

@@ -124,7 +124,7 @@ def _lists(value: Any) -> Any:
 
 
 def _column(value: Any) -> Any:
-    """What samples have at one place of a sequence: words in a tuple."""
+    """Values of samples at one place of a sequence: words in a tuple."""
     words = isinstance(value, list) and value and isinstance(value[0], str | bytes)
     return tuple(value) if words else _lists(value)
 
