@@ -87,7 +87,8 @@ class Global:
         self.name, self.module = name, module
 
     def __call__(self, *args: Any) -> None:
-        raise NotImplementedError  # pickle asks whether what it reduces to can be called
+        """Raise: pickle asks whether what it reduces to can be called, and does not call it."""
+        raise NotImplementedError
 
 
 class _Storage(NamedTuple):
