@@ -107,13 +107,9 @@ from numgrad.torch.random import seed as seed
 from numgrad.torch.random import set_rng_state as set_rng_state
 from numgrad.torch.serialization import load as load
 from numgrad.torch.serialization import save as save
-from numgrad.torch.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
-from numgrad.torch.settings import get_default_device as get_default_device
-from numgrad.torch.settings import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
 from numgrad.torch.settings import set_default_device as set_default_device
 from numgrad.torch.settings import set_default_tensor_type as set_default_tensor_type
 from numgrad.torch.settings import typename as typename
-from numgrad.torch.settings import use_deterministic_algorithms as use_deterministic_algorithms
 from numgrad.torch.signal import bartlett_window as bartlett_window
 from numgrad.torch.signal import blackman_window as blackman_window
 from numgrad.torch.signal import hamming_window as hamming_window
