@@ -398,8 +398,8 @@ def _compiled(template: Any) -> Callable[..., Any]:
     scope: dict[str, Any] = {
         "Node": Node, "Parameter": Parameter, "Tensor": Tensor,
         "UnknownParameter": UnknownParameter, "interpret": interpret,
-        "count_call": hot_paths.count_call, "keep": keep, "missing": _MISSING, "ndarray": np.ndarray,
-        "new_tensor": new_tensor, "refresh": refresh,
+        "count_call": hot_paths.count_call, "keep": keep, "missing": _MISSING,
+        "ndarray": np.ndarray, "new_tensor": new_tensor, "refresh": refresh,
         "state": state, "template": template, "waiting": hot_paths.waiting,
     }  # fmt: skip
     exec(compile(template.source(), generated(f"entry of {template}"), "exec"), scope)
