@@ -24,6 +24,7 @@ class View(Op):
     that returns a tuple has as many outputs; ``g`` of its formulas is a tuple then.
     """
 
+    planned = True
     result = "A view of ``x`` where that is possible, else a copy; its dtype is that of ``x``."
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
