@@ -18,8 +18,9 @@ what was done, in one of four ways:
     The result, a number that follows from dtypes and shapes, is there.
 
 Further calls compare their arguments with those of the records at the place of their hash and at
-the one beside it (a table of two ways), and do what it says. Numbers and tuples are compared by value, other objects by identity; what has no hash
-is left to Python, as is everything that the recorder leaves to it.
+the one beside it (a table of two ways), and do what the record says. Numbers and tuples are
+compared by value, other objects by identity; what has no hash is left to Python, as is everything
+that the recorder leaves to it.
 """
 
 from __future__ import annotations
