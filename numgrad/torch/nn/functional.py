@@ -64,7 +64,7 @@ _ROWS = """
 [float 0:2 function values]
 cosine_similarity(x1, x2, dim=1, eps=1e-8): (
     _base.cosine_similarity(x1, x2, dim, eps) if x1.ndim or x2.ndim else
-    _base.cosine_similarity(x1[None], x2[None], dim, eps)[0])
+    _base.cosine_similarity(x1[None], x2[None], dim, eps))
 [float 0:1 function values axis]
 normalize(input, p=2.0, dim=1, eps=1e-12): _base.normalize(input, p, dim, eps)
 [same 0:2 function values]

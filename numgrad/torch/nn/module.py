@@ -123,7 +123,7 @@ class Module(_base):
         """Convert floating parameters and buffers to a dtype; the device is the CPU."""
         if str(kwargs.get("device", args[0] if args else None)) == "meta":
             return self
-        dtype = wrap(Base(0.0)).to(*args, **kwargs).dtype
+        dtype = wrap(Base(np.zeros((), np.float32))).to(*args, **kwargs).dtype
         if not (dtype.is_floating_point or dtype.is_complex):
             raise NumgradTypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, but got {dtype}"
