@@ -107,13 +107,13 @@ class Module(_base):
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        params = [p for p in self._parameters.values() if p is not None]
+        params: list[Any] = [p for p in self._parameters.values() if p is not None]
         lazy = [b for b in self._buffers.values() if isinstance(b, UninitializedBuffer)]
         with no_grad():
             for x in [*params, *[p.grad for p in params if p.grad is not None], *lazy]:
-                before: Any = x.data if isinstance(x, _Uninitialized) else x
+                before = x.data if isinstance(x, _Uninitialized) else x
                 if (new := fn(before)) is not before:
-                    x.data = new  # pyright: ignore
+                    x.data = new
             for name, buffer in self._buffers.items():
                 if buffer is not None and not isinstance(buffer, UninitializedBuffer):
                     self._buffers[name] = fn(buffer)
