@@ -209,6 +209,18 @@ def test_assert_close():
         close(x, x, rtol=0.1)
 
 
+@pytest.mark.parametrize("name", ["float32", "int64", "bool", "complex64", "uint8"])
+def test_make_tensor(name):
+    d = getattr(torch, name)
+    x = torch.testing.make_tensor((50, 4), dtype=d, device="cpu", noncontiguous=True)
+    assert x.dtype is d
+    assert (x.shape, x.is_contiguous()) == ((50, 4), False)
+    values = x.numpy().real.astype(float)
+    low, high = {"bool": (0, 1), "uint8": (0, 9)}.get(name, (-9, 9))
+    assert low <= values.min() < values.max() <= high
+    assert torch.testing.make_tensor(9, dtype=d, low=1, high=2, exclude_zero=True).all()
+
+
 def test_functions_of_lists():
     a, b = [torch.tensor([1.0, 4.0]), torch.tensor(9.0)], [torch.tensor(2.0), torch.tensor(3.0)]
     assert [x.tolist() for x in torch._foreach_sqrt(a)] == [[1.0, 2.0], 3.0]
