@@ -1,14 +1,11 @@
-"""Comparisons and examples for tests: ``torch.testing``."""
+"""Comparisons for tests: ``torch.testing``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from numgrad import testing as base
-from numgrad.torch import dtypes, random
 from numgrad.torch.missing import refuse
-from numgrad.torch.wrapping import Tensor
 
 
 def assert_close(
@@ -23,28 +20,6 @@ def assert_close(
     >>> torch.testing.assert_close(torch.ones(2) / 3 * 3, torch.ones(2))
     """
     base.assert_close(actual, expected, **options)
-
-
-def make_tensor(
-    *shape: Any, dtype: dtypes.dtype, device: Any = "cpu", low: float | None = None,
-    high: float | None = None, requires_grad: bool = False, noncontiguous: bool = False,
-    exclude_zero: bool = False, memory_format: Any = None,
-) -> Tensor:  # fmt: skip
-    """Draw a Tensor from the uniform distribution on ``[low, high)``, by default -9 to 9."""
-    dtypes.device(device)
-    sizes = tuple(shape[0]) if shape and isinstance(shape[0], Sequence) else shape
-    sizes = (*sizes[:-1], 2 * sizes[-1]) if noncontiguous and sizes else sizes
-    if dtype is dtypes.DTYPES["bool"]:
-        low, high = 0, 2
-    inexact = dtype.is_floating_point or dtype.is_complex
-    low = (0 if dtype is dtypes.DTYPES["uint8"] else -9) if low is None else low
-    high = (9 if inexact else 10) if high is None else high
-    x = random.rand(*sizes, dtype=dtype if inexact else None) * (high - low) + low
-    x = x if inexact else x.floor().to(dtype)
-    if exclude_zero:
-        x[x == 0] = 1
-    x = x[..., ::2] if noncontiguous and sizes else x
-    return x.requires_grad_(requires_grad)
 
 
 __getattr__ = refuse(globals())
