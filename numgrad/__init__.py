@@ -113,6 +113,7 @@ _namespace(
         "numgrad.tensors.checkpoint": "checkpoint checkpoint_sequential set_checkpoint_early_stop",
         "numgrad.tensors.creation": "arange asarray c_ empty empty_like eye from_numpy full "
         "full_like geomspace linspace logspace ones ones_like r_ tensor zeros zeros_like",
+        "numgrad.tensors.strided": "as_strided",
         "numgrad.tensors.tensor": "Tensor",
         "numgrad.transforms.control_flow": "associative_scan cond fori_loop map scan switch "
         "while_loop",

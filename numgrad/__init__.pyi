@@ -105,6 +105,7 @@ from numgrad.tensors.creation import r_ as r_
 from numgrad.tensors.creation import tensor as tensor
 from numgrad.tensors.creation import zeros as zeros
 from numgrad.tensors.creation import zeros_like as zeros_like
+from numgrad.tensors.strided import as_strided as as_strided
 from numgrad.tensors.tensor import Tensor as Tensor
 from numgrad.transforms.control_flow import associative_scan as associative_scan
 from numgrad.transforms.control_flow import cond as cond

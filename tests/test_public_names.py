@@ -26,7 +26,8 @@ NumgradRuntimeError NumgradTraceError
 NumgradTypeError NumgradValueError RowSparseTensor Tensor abs absolute acos acosh add all allclose
 amax amin angle any append apply_along_axis apply_over_axes arange arccos arccosh arcsin arcsinh
 arctan arctan2 arctanh argmax argmin argpartition argsort argwhere around array_api array_split
-asarray asin asinh associative_scan astype atan atan2 atanh atleast_1d atleast_2d atleast_3d
+as_strided asarray asin asinh associative_scan astype atan atan2 atanh atleast_1d
+atleast_2d atleast_3d
 autograd average benchmark bincount bitwise_and bitwise_count bitwise_invert bitwise_left_shift
 bitwise_not bitwise_or bitwise_right_shift bitwise_xor block broadcast_arrays broadcast_to c_ cat
 cbrt ceil checkpoint checkpoint_sequential choose clamp clip column_stack complex128 complex64

@@ -340,30 +340,34 @@ class State(threading.local):
     entered: tuple = ()
     """Pairs of a context manager that the thread is inside of and what it needs at its exit."""
 
+    def __init__(self) -> None:
+        """Give a thread values of its own, so that one look-up, of its dictionary, finds them."""
+        self.__dict__.update(_OWN)
+
     def refresh(self) -> None:
-        self.plain = not (self.interpreters or self.depth or self.transforms)
-        if self.interpreters or self.saved_hooks or self.anomaly:
-            self.mode = 0
-        elif self.inference:
-            self.mode = 3
-        else:
-            self.mode = 2 if self.grad_enabled else 1
+        """Bring ``mode`` and ``plain`` up to date."""
+        _sum_up(self.__dict__)
 
     def set(self, **changes: Any) -> dict[str, Any]:
         """Change some settings; returns what to give to ``set`` to change them back.
 
         All are changed, or, where a signal handler raises meanwhile, none.
         """
+        return self.exchange(changes)
+
+    def exchange(self, changes: dict[str, Any]) -> dict[str, Any]:
+        """Do as ``set`` does, with a dictionary."""
+        own = self.__dict__
         before, changed = {}, False
         for name, value in changes.items():
-            before[name] = previous = getattr(self, name)
+            before[name] = previous = own[name] if name in own else getattr(self, name)
             if previous is not value:
                 changed = True
         if not changed:
             return before
         try:
-            self.__dict__.update(changes)
-            self.refresh()
+            own.update(changes)
+            _sum_up(own)
             return before
         except BaseException:
             self.put(before)
@@ -371,8 +375,9 @@ class State(threading.local):
 
     def put(self, settings: dict[str, Any]) -> None:
         """Change settings by name."""
-        self.__dict__.update(settings)
-        self.refresh()
+        own = self.__dict__
+        own.update(settings)
+        _sum_up(own)
 
     def enter(self, manager: Any, memory: Any) -> None:
         """Remember what a context manager, which threads may share, needs at its exit."""
@@ -388,6 +393,26 @@ class State(threading.local):
         return None
 
 
+_OWN = {
+    name: value
+    for name, value in vars(State).items()
+    if name in State.__annotations__ and name != "ground"
+}
+"""What a thread starts with; ``ground`` stays that of the class until a thread has another."""
+
+
+def _sum_up(own: dict[str, Any]) -> None:
+    """Let ``mode`` and ``plain`` follow from the other settings of a thread."""
+    stack = own["interpreters"]
+    own["plain"] = not (stack or own["depth"] or own["transforms"])
+    if stack or own["saved_hooks"] or own["anomaly"]:
+        own["mode"] = 0
+    elif own["inference"]:
+        own["mode"] = 3
+    else:
+        own["mode"] = 2 if own["grad_enabled"] else 1
+
+
 state = State()
 
 
@@ -400,10 +425,32 @@ class ThreadSettings:
         self._changes = changes
 
     def __enter__(self) -> None:
-        self._before = state.set(**self._changes)
+        self._before = state.exchange(self._changes)
 
     def __exit__(self, *exception: object) -> None:
-        state.set(**self._before)
+        state.exchange(self._before)
+
+
+class Interpreters:
+    """Other interpreters of the thread, for one ``with`` block."""
+
+    __slots__ = ("_before", "_stack")
+
+    def __init__(self, *stack: Interpreter) -> None:
+        self._stack = stack
+
+    def __enter__(self) -> None:
+        self._before = state.interpreters
+        try:
+            state.interpreters = self._stack
+            state.refresh()
+        except BaseException:  # such as a signal handler's
+            self.__exit__()
+            raise
+
+    def __exit__(self, *exception: object) -> None:
+        state.interpreters = self._before
+        state.refresh()
 
 
 class Changing:
@@ -439,7 +486,8 @@ class Changing:
 
     def _before(self, changes: dict[str, Any]) -> dict[str, Any]:
         """ThreadSettings to which its exit returns."""
-        return {name: getattr(state, name) for name in changes}
+        own = state.__dict__
+        return {name: own[name] if name in own else getattr(state, name) for name in changes}
 
 
 class ChangingAtOnce(Changing):
@@ -480,6 +528,11 @@ _ORDINARY = frozenset(
 
 
 def bind(op: Any, args: tuple, params: dict[str, Any]) -> Any:
+    """Apply ``op``: by the function behind its calls if that finds plans, else ``interpret``."""
+    return op(*args, **params) if state.mode and op.planned else interpret(op, args, params)
+
+
+def interpret(op: Any, args: tuple, params: dict[str, Any]) -> Any:
     """Apply ``op`` under the current interpreter; some operands say themselves what it means."""
     for a in args:
         kind = type(a)
@@ -496,7 +549,7 @@ def bind(op: Any, args: tuple, params: dict[str, Any]) -> Any:
     except UnknownParameter as error:
         wider = op.wider if error.op is op else None
         if wider is not None and params.keys() <= {*wider.params, *wider.stand_ins}:
-            return bind(wider, args, params)
+            return interpret(wider, args, params)
         if args and not hasattr(args[0], "grad_fn") and type(args[0]) not in (list, tuple):
             copy = import_module("numgrad.core.op").OPS["copy"]  # which imports this module
             args = (bind(copy, args[:1], {}), *args[1:])  # NumPy asks a Tensor

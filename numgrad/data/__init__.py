@@ -19,13 +19,10 @@ _namespace(
     {
         "numgrad.data.dataset": "ChainDataset ConcatDataset Dataset IterableDataset StackDataset "
         "Subset TensorDataset random_split",
-        "numgrad.data.loader": "DataLoader default_collate",
+        "numgrad.data.loader": "DataLoader default_collate default_convert",
         "numgrad.data.sampler": "BatchSampler DistributedSampler RandomSampler Sampler "
         "SequentialSampler SubsetRandomSampler WeightedRandomSampler",
+        "numgrad.data.workers": "WorkerInfo get_worker_info",
         "numgrad.progress": "progress",
-    },
-    {
-        "get_worker_info": "workers are threads here and share their objects",
-        "default_convert": "ng.asarray",
     },
 )

@@ -12,6 +12,7 @@ from numgrad.data.dataset import Subset as Subset
 from numgrad.data.dataset import TensorDataset as TensorDataset
 from numgrad.data.loader import DataLoader as DataLoader
 from numgrad.data.loader import default_collate as default_collate
+from numgrad.data.loader import default_convert as default_convert
 from numgrad.data.sampler import BatchSampler as BatchSampler
 from numgrad.data.sampler import DistributedSampler as DistributedSampler
 from numgrad.data.sampler import RandomSampler as RandomSampler
@@ -19,4 +20,6 @@ from numgrad.data.sampler import Sampler as Sampler
 from numgrad.data.sampler import SequentialSampler as SequentialSampler
 from numgrad.data.sampler import SubsetRandomSampler as SubsetRandomSampler
 from numgrad.data.sampler import WeightedRandomSampler as WeightedRandomSampler
+from numgrad.data.workers import get_worker_info as get_worker_info
+from numgrad.data.workers import WorkerInfo as WorkerInfo
 from numgrad.progress import progress as progress

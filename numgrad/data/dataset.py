@@ -9,7 +9,7 @@ from functools import partial
 from itertools import accumulate, pairwise
 from math import floor, isclose
 from operator import index as as_integer, itemgetter
-from typing import Any, Protocol
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -147,19 +147,35 @@ def _is_array(value: Any) -> bool:
     return isinstance(value, Tensor | np.ndarray)
 
 
-class Dataset(Protocol):
-    """A map-style dataset: samples by number."""
-
-    def __getitem__(self, index: Any, /) -> Any:
-        """Sample ``index``."""
-        ...
-
-    def __len__(self) -> int:
-        """Number of samples."""
-        ...
+T = TypeVar("T")
 
 
-class TensorDataset:
+class Dataset(Generic[T]):
+    """Base of datasets with samples by number: write ``__getitem__`` and ``__len__``.
+
+    Loaders take anything that has these. With this base, datasets joined by ``+`` make a
+    ``ConcatDataset``, and each worker of a loader has a copy whose attributes it may set; the data
+    are shared.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> class Squares(ng.data.Dataset[int]):
+    ...     def __len__(self):
+    ...         return 3
+    ...
+    ...     def __getitem__(self, index):
+    ...         return index**2
+    >>> twice = Squares() + Squares()
+    >>> [batch.tolist() for batch in ng.data.DataLoader(twice, batch_size=4)]
+    [[0, 1, 4, 0], [1, 4]]
+    """
+
+    def __add__(self, other: Any) -> Any:
+        return ConcatDataset([self, other])
+
+
+class TensorDataset(Dataset[Any]):
     """Rows of several tensors of one length: sample ``k`` is the tuple of rows ``k``.
 
     Parameters
@@ -198,7 +214,7 @@ class TensorDataset:
         return columns("a TensorDataset", self.tensors, tuple)
 
 
-class Subset:
+class Subset(Dataset[Any]):
     """The samples of a dataset at given numbers, in their order.
 
     Parameters
@@ -291,10 +307,17 @@ def _counts(count: int, lengths: list[Any]) -> list[int]:
     return lengths
 
 
-class IterableDataset:
+class IterableDataset(Dataset[T]):
     """A dataset whose samples come one after another: derive a class and write ``__iter__``.
 
     Samples joined by ``+`` make a ``ChainDataset``.
+
+    Attributes
+    ----------
+    by_worker : bool
+        Whether each worker of a loader goes through samples of its own, those of its copy, which
+        tells its part by ``get_worker_info``. By default workers make batches of the samples of one
+        iteration.
 
     Examples
     --------
@@ -309,6 +332,8 @@ class IterableDataset:
     [[5, 4], [3, 2], [1]]
     """
 
+    by_worker: bool = False
+
     def __iter__(self) -> Iterator[Any]:
         """The samples: to be overridden."""
         raise NotImplementedError(f"{type(self).__name__}: defines no __iter__")
@@ -317,7 +342,7 @@ class IterableDataset:
         return ChainDataset([self, other])
 
 
-class ChainDataset(IterableDataset):
+class ChainDataset(IterableDataset[Any]):
     """The samples of several datasets that are only iterated, one after another.
 
     Parameters
@@ -351,7 +376,7 @@ class ChainDataset(IterableDataset):
         return sum(len(dataset) for dataset in self.datasets)  # pyright: ignore
 
 
-class ConcatDataset:
+class ConcatDataset(Dataset[Any]):
     """The samples of several datasets, one after another.
 
     Parameters
@@ -404,7 +429,7 @@ class ConcatDataset:
         return self.cumulative_sizes[-1]
 
 
-class StackDataset:
+class StackDataset(Dataset[Any]):
     """The samples of several datasets of equal length side by side, as tuples or dicts.
 
     Parameters

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
-from typing import Any
+from itertools import repeat
+from typing import Any, ClassVar, Generic
 
 import numpy as np
 
-from numgrad.autograd.modes import is_grad_enabled, set_grad_enabled
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.foreign import refuse_mask
-from numgrad.data.dataset import Columns, IterableDataset, batch_of, samples_of
+from numgrad.data.dataset import Columns, IterableDataset, T, batch_of, samples_of
 from numgrad.data.sampler import BatchSampler, RandomSampler, SequentialSampler, check_number
+from numgrad.data.workers import WorkerInfo, has_streams, in_turn
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.join import stack
 from numgrad.random.generator import Generator, generator_of
+from numgrad.tensors.creation import asarray
 from numgrad.tensors.tensor import Tensor
 
 
@@ -98,7 +97,26 @@ def _check_equal(what: str, values: list[Any]) -> None:
             )
 
 
-class DataLoader:
+def default_convert(data: Any) -> Any:
+    """A sample with Tensors in place of arrays, also inside of lists and dictionaries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import numgrad as ng
+    >>> ng.data.default_convert({"x": np.ones(2), "name": "ones"})
+    {'x': tensor([1., 1.]), 'name': 'ones'}
+    """
+    if isinstance(data, np.ndarray | np.generic):
+        return asarray(data)
+    if isinstance(data, Mapping):
+        return {key: default_convert(value) for key, value in data.items()}
+    if isinstance(data, tuple | list) and not hasattr(data, "_fields"):
+        return [default_convert(value) for value in data]
+    return data
+
+
+class DataLoader(Generic[T]):
     """Go through a dataset in batches, as often as wanted.
 
     Parameters
@@ -108,8 +126,8 @@ class DataLoader:
         numbers of rows; a ``TensorDataset``; a ``Subset``; anything with ``__getitem__`` and
         ``__len__``; or an ``IterableDataset``. Arrays are indexed once per batch, others asked for
         sample by sample, or batch by batch by its ``__getitems__``.
-    batch_size : int
-        Number of samples in a batch; the last has what is left.
+    batch_size : int or None
+        Number of samples in a batch; the last has what is left. With None samples come one by one.
     shuffle : bool
         Draw a new random order each time.
     sampler
@@ -118,33 +136,47 @@ class DataLoader:
         What gives lists of these, one for each batch, instead of ``batch_size``, ``shuffle``,
         ``sampler`` and ``drop_last``.
     num_workers : int
-        Threads that make batches ahead; batches come in the same order. With 0 the caller's thread
-        makes each when it is wanted.
+        Threads that make batches ahead, in turn; batches come in the same order. With 0 the
+        caller's thread makes each when it is wanted.
     collate_fn : callable, optional
-        Makes a batch of a list of samples, by default ``default_collate``.
+        Makes a batch of a list of samples, by default ``default_collate``; without a ``batch_size``
+        it is called with each sample, by default ``default_convert``.
     drop_last : bool
         Leave out a last batch that is not full.
     generator : generator of ``ng.random`` or NumPy, optional
         Where orders are drawn from, by default NumPy's global generator.
     seed : int, optional
         A seed for a generator of its own, in place of ``generator``.
-    prefetch_factor : int
-        Batches that are made ahead for each worker.
-    pin_memory, persistent_workers : bool
-        Accepted for PyTorch's sake: there is one memory, and threads are made quickly.
+    prefetch_factor : int, optional
+        Batches that are made ahead for each worker, by default 2.
+    pin_memory : bool
+        Accepted for PyTorch's sake: there is one memory.
+    persistent_workers : bool
+        Let threads and what they remember live as long as the loader, and not for one loop.
+    timeout : float
+        Seconds that a worker may take for a batch; 0 is no bound.
+    worker_init_fn : callable, optional
+        Called in each worker, with its number, before its first batch: ``get_worker_info`` has more
+        of it.
 
     Raises
     ------
     NumgradTypeError
         If the dataset has no length or no samples by number, or an argument is of a wrong type.
     NumgradValueError
-        If a number is out of range, or arrays have different numbers of rows.
+        If a number is out of range, or arrays have different numbers of rows; if what says how
+        samples are chosen is set after construction.
+    NumgradRuntimeError
+        In the loop, if a batch takes longer than ``timeout``.
 
     Notes
     -----
-    Batches share no memory with the dataset. An exception in ``__getitem__`` or ``collate_fn`` is
-    raised where its batch would come, with its own type and traceback, and ends the workers, as
-    does leaving the loop.
+    Batches share no memory with the dataset. A loop with workers draws a seed for them from
+    ``generator``. Workers are threads: each has a copy of its own of a dataset of the class
+    ``Dataset``, whose attributes it may set, and shares arrays and lists in it, global variables
+    and the generators of NumPy and ``random`` with all others. An exception in ``__getitem__`` or
+    ``collate_fn`` is raised where its batch would come, with its own type and traceback, and ends
+    the workers, as does leaving the loop.
 
     Examples
     --------
@@ -161,10 +193,15 @@ class DataLoader:
     (1, 2) tensor([1])
     """
 
+    _FIXED: ClassVar = frozenset(
+        ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
+    )
+    _initialized = False
+
     def __init__(
         self,
         dataset: Any,
-        batch_size: int = 1,
+        batch_size: int | None = 1,
         shuffle: bool = False,
         sampler: Iterable[Any] | None = None,
         batch_sampler: Iterable[Sequence[Any]] | None = None,
@@ -174,13 +211,25 @@ class DataLoader:
         drop_last: bool = False,
         generator: Generator | np.random.Generator | None = None,
         seed: int | None = None,
-        prefetch_factor: int = 2,
+        prefetch_factor: int | None = None,
         pin_memory: bool = False,
         persistent_workers: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], Any] | None = None,
     ) -> None:
-        check_number("DataLoader", "batch_size", batch_size, 1)
+        self._single = batch_size is None
+        check_number("DataLoader", "batch_size", 1 if batch_size is None else batch_size, 1)
         check_number("DataLoader", "num_workers", num_workers, 0)
-        check_number("DataLoader", "prefetch_factor", prefetch_factor, 1)
+        ahead = 2 if prefetch_factor is None else prefetch_factor
+        check_number("DataLoader", "prefetch_factor", ahead, 1)
+        for wrong, what in (
+            (prefetch_factor is not None and not num_workers, "prefetch_factor needs num_workers"),
+            (persistent_workers and not num_workers, "persistent_workers needs num_workers"),
+            (timeout < 0, f"timeout is at least 0, got {timeout}"),
+            (self._single and drop_last, "drop_last needs a batch_size"),
+        ):
+            if wrong:
+                raise NumgradValueError(f"DataLoader: {what}")
         if collate_fn is not None and not callable(collate_fn):
             raise NumgradTypeError(
                 f"DataLoader: collate_fn is a function, got {type(collate_fn).__name__}"
@@ -192,8 +241,10 @@ class DataLoader:
         generator_of("DataLoader", generator)
         self.dataset = dataset
         self.batch_size, self.shuffle, self.drop_last = batch_size, shuffle, drop_last
-        self.num_workers, self.prefetch_factor = num_workers, prefetch_factor
-        self.collate_fn, self.generator = collate_fn, generator
+        self.num_workers, self.collate_fn, self.generator = num_workers, collate_fn, generator
+        self.prefetch_factor = ahead if num_workers else None
+        self.persistent_workers, self.timeout = persistent_workers, timeout
+        self.worker_init_fn, self._workers = worker_init_fn, ()
         iterated = isinstance(dataset, IterableDataset)
         _check_together(iterated, batch_size, shuffle, drop_last, sampler, batch_sampler)
         self._samples: Any = dataset if iterated else samples_of(dataset)
@@ -207,7 +258,17 @@ class DataLoader:
         self.sampler: Any = sampler
         self.batch_sampler: Any = batch_sampler
         if batch_sampler is None:
-            self.batch_sampler = BatchSampler(self.sampler, batch_size, bool(drop_last))
+            self.batch_sampler = BatchSampler(self.sampler, batch_size or 1, bool(drop_last))
+        else:
+            self.batch_size = None
+        self._initialized = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._initialized and name in self._FIXED:
+            raise NumgradValueError(
+                f"DataLoader: {name} cannot be set after construction; make another loader"
+            )
+        super().__setattr__(name, value)
 
     def __len__(self) -> int:
         return len(self.batch_sampler)
@@ -215,53 +276,45 @@ class DataLoader:
     def __iter__(self) -> Iterator[Any]:
         batches = self._batches()  # the order is drawn now, not with the first batch
         if self.num_workers:
-            return self._ahead(batches)
+            return in_turn(self, batches, self._draw_seed())
         # A generator: what iterates over a ``map`` takes a StopIteration in it for the end.
         return (self._fetch(batch) for batch in batches)
 
+    def _draw_seed(self) -> int:
+        """The seed of the first worker."""
+        return int(generator_of("DataLoader", self.generator).integers(2**62))
+
+    def _begin_worker(self, info: WorkerInfo) -> None:
+        """Called in the thread of a worker, before its ``worker_init_fn``."""
+
     def _batches(self) -> Iterator[Any]:
         """Numbers of the samples of each batch, or the samples where these have no numbers."""
+        if self.num_workers and has_streams(self.dataset):
+            return repeat(None)
         if isinstance(self.batch_sampler, BatchSampler):
             return self.batch_sampler.batches()
         return iter(self.batch_sampler)
 
     def _fetch(self, batch: Any) -> Any:
-        """One batch."""
-        if isinstance(self._samples, Columns) and self.collate_fn is None:
+        """One batch, or one sample."""
+        if isinstance(self._samples, Columns) and self.collate_fn is None and not self._single:
             return self._samples.batch(np.asarray(batch, np.intp))
-        collate = default_collate if self.collate_fn is None else self.collate_fn
-        if isinstance(self._samples, IterableDataset):
-            return collate(batch)
+        iterated = isinstance(self._samples, IterableDataset)
         indices = batch.tolist() if isinstance(batch, np.ndarray) else batch
-        return collate(self._samples_at(indices))
-
-    def _samples_at(self, indices: Any) -> Any:
-        """The samples of a batch."""
-        return batch_of(self._samples, indices)
-
-    def _ahead(self, batches: Iterator[np.ndarray]) -> Iterator[Any]:
-        """The batches in order, made by threads that end when no more are wanted."""
-        recording = is_grad_enabled()  # modes belong to threads
-
-        def fetch(indices: Any) -> Any:
-            with set_grad_enabled(recording):
-                return self._fetch(indices)
-
-        workers = ThreadPoolExecutor(self.num_workers, thread_name_prefix="numgrad-data")
-        try:
-            ahead = self.num_workers * self.prefetch_factor
-            pending = deque(workers.submit(fetch, batch) for batch in islice(batches, ahead))
-            while pending:
-                batch = pending.popleft().result()
-                pending.extend(workers.submit(fetch, after) for after in islice(batches, 1))
-                yield batch
-        finally:
-            # Without waiting: a slow __getitem__ must not hold up who leaves the loop.
-            workers.shutdown(wait=False, cancel_futures=True)
+        if self._single:
+            convert = default_convert if self.collate_fn is None else self.collate_fn
+            return convert(indices[0] if iterated else self._samples[indices[0]])
+        collate = default_collate if self.collate_fn is None else self.collate_fn
+        return collate(indices if iterated else batch_of(self._samples, indices))
 
 
 def _check_together(
-    iterated: bool, batch_size: int, shuffle: bool, drop_last: bool, sampler: Any, batches: Any
+    iterated: bool,
+    batch_size: int | None,
+    shuffle: bool,
+    drop_last: bool,
+    sampler: Any,
+    batches: Any,
 ) -> None:
     """Raise where one of the arguments leaves nothing for another."""
     if iterated and (shuffle or sampler is not None or batches is not None):

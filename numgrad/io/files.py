@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.io import safetensors, torch_files
@@ -101,8 +101,11 @@ def _remove_left_over(folder: Path) -> None:
                     path.unlink(missing_ok=True)
 
 
-def save(obj: Any, file: str | PathLike[str] | BinaryIO) -> None:
-    """Write ``obj`` to a file of the safetensors format.
+def save(
+    obj: Any, file: str | PathLike[str] | BinaryIO, *,
+    format: Literal["safetensors", "torch"] = "safetensors",
+) -> None:  # fmt: skip
+    """Write ``obj`` to a file of the safetensors format, or to one that ``torch.load`` reads.
 
     Any nesting of dict, OrderedDict, list and tuple with None, bool, int, float, complex, str,
     bytes, NumPy's scalars and arrays, Tensors and Parameters comes back from ``load`` bit by bit,
@@ -115,6 +118,9 @@ def save(obj: Any, file: str | PathLike[str] | BinaryIO) -> None:
         What to store; of modules and optimizers their ``state_dict()``.
     file : str, path or binary file
         A path gets the whole file or, if anything fails, keeps what was there.
+    format : {'safetensors', 'torch'}
+        ``"torch"`` is that of ``torch.save``, for states that modules of PyTorch are to load: with
+        Tensors, Parameters, containers, numbers, dtypes, and Tensors over one memory.
 
     Raises
     ------
@@ -138,8 +144,14 @@ def save(obj: Any, file: str | PathLike[str] | BinaryIO) -> None:
     >>> ng.load(path)
     {'weight': tensor([1., 1.], requires_grad=True), 'epoch': 3}
     """
-    contents = pack(obj)
-    chunks = safetensors.dump(contents.arrays, contents.metadata)
+    if format not in ("safetensors", "torch"):
+        raise NumgradValueError(f"save: the format is 'safetensors' or 'torch', got {format!r}")
+    chunks: Iterable[bytes | memoryview]
+    if format == "torch":
+        chunks = [torch_files.dump(obj)]
+    else:
+        contents = pack(obj)
+        chunks = safetensors.dump(contents.arrays, contents.metadata)
     if hasattr(file, "write"):
         for chunk in chunks:
             file.write(chunk)  # pyright: ignore

@@ -1,4 +1,4 @@
-"""Files of ``torch.save`` read without PyTorch, and without running what they name.
+"""Files of ``torch.save`` written and read without PyTorch, and without running what they name.
 
 Note [Format of torch.save]
 ---------------------------
@@ -18,10 +18,11 @@ import sys
 import zipfile
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from numgrad.errors import NumgradTypeError
 from numgrad.io.safetensors import WIDENED, Damage
 from numgrad.nn.module.members import Parameter
 from numgrad.tensors.tensor import Tensor
@@ -64,21 +65,127 @@ def _parameter(data: Tensor, requires_grad: bool, hooks: Any = None) -> Paramete
 
 
 _DTYPES = "bool uint8 int8 int16 int32 int64 float32 float64 complex64 complex128"
+_BUILTINS = "builtins", "__builtin__"
 NAMES: dict[tuple[str, str], Any] = {
     **dict.fromkeys([("torch._utils", f"_rebuild_tensor{v}") for v in ("", "_v2")], tensor),
     ("torch._utils", "_rebuild_parameter"): _parameter,
     ("torch", "Size"): tuple,
     ("torch", "device"): str,
     ("collections", "OrderedDict"): OrderedDict,
-    ("builtins", "set"): set,
     ("_codecs", "encode"): str.encode,  # bytes
-    ("__builtin__", "set"): set,
-    ("__builtin__", "complex"): complex,
-    ("__builtin__", "bytearray"): bytearray,
+    **{(home, kind.__name__): kind for home in _BUILTINS for kind in (set, complex, bytearray)},
     **{("torch", name): kind for name, kind in STORAGES.items()},
     **{("torch", name): np.dtype(name) for name in _DTYPES.split()},
 }
 """Functions, classes and constants that a pickle of states may name."""
+
+
+class Global:
+    """A name of PyTorch's in a pickle."""
+
+    def __init__(self, name: str, module: str = "torch") -> None:
+        self.name, self.module = name, module
+
+    def __call__(self, *args: Any) -> None:
+        """Raise: pickle asks whether what it reduces to can be called, and does not call it."""
+        raise NotImplementedError
+
+
+class _Storage(NamedTuple):
+    """Memory of Tensors in a file."""
+
+    key: str
+    array: np.ndarray
+
+
+_STORAGE_NAMES = {np.dtype(d): name for name, d in STORAGES.items() if d != "bfloat16"}
+_InPython: Any = pickle._Pickler  # pyright: ignore[reportAttributeAccessIssue]
+
+
+class Pickler(_InPython):
+    """Writes Tensors as calls of PyTorch's functions, and collects their memory."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, 2)
+        self.storages: dict[int, _Storage] = {}
+
+    def persistent_id(self, obj: Any) -> Any:
+        """How the memory of Tensors is written."""
+        if type(obj) is not _Storage:
+            return None
+        name = _STORAGE_NAMES.get(obj.array.dtype)
+        if name is None:
+            raise NumgradTypeError(
+                f"save: these files have no Tensors of {obj.array.dtype}; write x.to(torch.int64)"
+            )
+        return "storage", Global(name), obj.key, "cpu", obj.array.size
+
+    def reducer_override(self, obj: Any) -> Any:
+        """How Tensors and Parameters are written."""
+        if isinstance(obj, Parameter):
+            parts = obj.detach(), obj.requires_grad, OrderedDict()
+            return Global("_rebuild_parameter", "torch._utils"), parts
+        if isinstance(obj, Tensor):
+            parts = *self._memory(obj.detach().numpy()), obj.requires_grad, OrderedDict()
+            return Global("_rebuild_tensor_v2", "torch._utils"), parts
+        return NotImplemented
+
+    def save(self, obj: Any, save_persistent_id: bool = True) -> None:
+        """Write an object; dtypes and names of PyTorch's as such."""
+        if isinstance(obj, np.dtype):
+            obj = Global(obj.name)
+        if isinstance(obj, Global):
+            self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())
+        else:
+            super().save(obj, save_persistent_id)
+
+    def _memory(self, array: Any) -> tuple[_Storage, int, tuple[int, ...], tuple[int, ...]]:
+        """Storage, offset, size and strides of a Tensor."""
+        root, step = array, array.itemsize
+        while isinstance(root.base, np.ndarray) and root.base.dtype == array.dtype:
+            root = root.base
+        inside = root.flags.c_contiguous and all(s >= 0 and s % step == 0 for s in array.strides)
+        if not inside:
+            root = array = array.copy()
+        start = root.__array_interface__["data"][0]
+        storage = self.storages.get(start)
+        if storage is None or storage.array.size < root.size:
+            key = str(len(self.storages)) if storage is None else storage.key
+            storage = self.storages[start] = _Storage(key, root.reshape(-1))
+        offset = (array.__array_interface__["data"][0] - start) // step if array.size else 0
+        full = array if array.size else np.empty([max(n, 1) for n in array.shape], array.dtype)
+        return storage, offset, array.shape, tuple([s // step for s in full.strides])
+
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, list, tuple, dict, set, OrderedDict)
+
+
+class _StatePickler(Pickler):
+    """Writes what ``load`` reads, and refuses the rest."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        """How Tensors and Parameters are written."""
+        name = getattr(obj, "__module__", ""), getattr(obj, "__qualname__", "")
+        if type(obj) not in _PLAIN and name not in NAMES and not isinstance(obj, Tensor):
+            raise NumgradTypeError(
+                f"save: files of PyTorch have Tensors, containers, numbers and dtypes, got "
+                f"{type(obj).__name__}; of modules and optimizers save their state_dict()"
+            )
+        return super().reducer_override(obj)
+
+
+def dump(obj: Any, pickler: type[Pickler] = _StatePickler) -> bytes:
+    """The content of a file with an object: Note [Format of torch.save]."""
+    pickled, file = io.BytesIO(), io.BytesIO()
+    writer = pickler(pickled)
+    writer.dump(obj)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("archive/data.pkl", pickled.getvalue())
+        archive.writestr("archive/byteorder", sys.byteorder)
+        for storage in writer.storages.values():
+            archive.writestr(f"archive/data/{storage.key}", storage.array.tobytes())
+        archive.writestr("archive/version", "3\n")
+    return file.getvalue()
 
 
 def refuse(module: str, name: str) -> Any:

@@ -193,9 +193,7 @@ _REASONS = {
         _ABOUT_NUMPY: "test",
         "makes arrays of numbers; array_api.fft makes Tensors of them": "fftfreq rfftfreq",
     },
-    "numpy.lib.stride_tricks": {
-        "shows memory several times; use sliding_window_view or unfold": "as_strided"
-    },
+    "numpy.lib.stride_tricks": {"takes no Tensors; ng.as_strided does": "as_strided"},
     "scipy.special": {
         _ABOUT_NUMPY: "geterr seterr errstate test",
         _NODES: """*_zeros *_roots roots_* bernoulli euler legendre chebyt chebyu chebyc chebys

@@ -77,10 +77,7 @@ _HOMES = {
     "numgrad.autograd.modes": "enable_grad inference_mode is_grad_enabled "
     "is_inference_mode_enabled no_grad set_grad_enabled",
     "numgrad.config": "get_num_threads set_num_threads",
-    "numgrad.torch.settings": "are_deterministic_algorithms_enabled get_default_device "
-    "is_deterministic_algorithms_warn_only_enabled set_default_device set_default_tensor_type "
-    "typename "
-    "use_deterministic_algorithms",
+    "numgrad.torch.settings": "set_default_device set_default_tensor_type typename",
     "numgrad.torch.autograd.anomaly": "set_anomaly_enabled=set_detect_anomaly",
     "math": "e inf nan pi",
 }

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from contextlib import ContextDecorator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -27,30 +28,23 @@ def _enabled(name: str, device_type: str, enabled: bool) -> bool:
     return enabled
 
 
-class autocast(ContextDecorator):
-    """A block, or a function, that computes in the dtypes of its operands.
+@contextmanager
+def autocast(
+    device_type: str, dtype: Dtype | None = None, enabled: bool = True, cache_enabled: Any = None
+) -> Iterator[None]:
+    """Let a block, or a function, compute in the dtypes of its operands.
 
     Raises
     ------
     NumgradNotImplementedError
         If products of the CPU should be of bfloat16 or float16.
     """
-
-    def __init__(
-        self, device_type: str, dtype: Dtype | None = None, enabled: bool = True,
-        cache_enabled: bool | None = None,
-    ) -> None:  # fmt: skip
-        if _enabled("autocast", device_type, enabled) and dtype is not float32:
-            raise NumgradNotImplementedError(
-                f"autocast: there are no products of {dtype or 'bfloat16'} on the CPU; say "
-                "enabled=False, or leave the block out, and compute in float32"
-            )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        pass
+    if _enabled("autocast", device_type, enabled) and dtype is not float32:
+        raise NumgradNotImplementedError(
+            f"autocast: there are no products of {dtype or 'bfloat16'} on the CPU; say "
+            "enabled=False, or leave the block out, and compute in float32"
+        )
+    yield
 
 
 class GradScaler:
@@ -109,9 +103,9 @@ class GradScaler:
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """Step an optimizer by divided gradients, if they are finite."""
-        if self._on and id(optimizer) not in self._finite:
+        if id(optimizer) not in self._finite:
             self.unscale_(optimizer)
-        finite = not self._on or self._finite[id(optimizer)]
+        finite = self._finite.get(id(optimizer), True)
         return optimizer.step(*args, **kwargs) if finite else None
 
     def update(self, new_scale: Any = None) -> None:
@@ -120,12 +114,11 @@ class GradScaler:
         if new_scale is not None:
             state["scale"] = float(new_scale)
         elif not all(self._finite.values()):
-            state["scale"] *= state["backoff_factor"]
-            state["_growth_tracker"] = 0
+            state |= {"scale": state["scale"] * state["backoff_factor"], "_growth_tracker": 0}
         elif self._finite:
             state["_growth_tracker"] += 1
+            grown = state["scale"] * state["growth_factor"]
             if state["_growth_tracker"] == state["growth_interval"]:
-                grown = state["scale"] * state["growth_factor"]
                 state["scale"] = grown if math.isfinite(grown) else state["scale"]
                 state["_growth_tracker"] = 0
         self._finite.clear()

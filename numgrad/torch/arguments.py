@@ -50,6 +50,10 @@ _AXES = ("dim", "dim0", "dim1", "dim2", "dims", "start_dim", "end_dim", "dimensi
 """Parameters that take integers, or several."""
 
 
+SEVERAL: Final = ("tensors", "matrices")
+"""Operands that are lists of Tensors."""
+
+
 def check_dtypes(name: str, given: list[np.dtype[Any]], common: Any, kinds: str) -> None:
     """Raise where a function is not made for operands of some dtypes."""
     for d, kind in [(d, d.kind.upper()) for d in given] + [(common, common.kind)]:
@@ -102,7 +106,7 @@ def _misuse(row: Any, given: list[Any], options: dict[str, Any]) -> str | None:
         for each in value if several else (value,):
             shown = f"argument {name!r} must be {{}}, not {type(each).__name__}"
             if name in row.operands:
-                if several or name == "tensors":
+                if several or name in SEVERAL:
                     fits = isinstance(each, Base | list | tuple)
                 elif needed and row.kind == "same":
                     fits = isinstance(each, Base)

@@ -7,7 +7,8 @@ PyTorch's names of parameters, and an expression of Tensors of numgrad (``torch.
 there). ``{acos=arccos cos}(input): ng.@(input)`` are a row for each name in braces, with ``@`` for
 the name or what stands behind its ``=``. An expression that begins with ``op == `` is that
 operation for operands of one floating dtype, and such calls are done by machine code. A row with
-``-> values indices`` before the colon has a named tuple of so many results.
+``-> values indices`` before the colon has a named tuple of so many results. One with
+``if condition`` there raises a RuntimeError that says so unless that is true of its arguments.
 
 A line in brackets before rows says for those below how which operands are promoted, by their
 positions (``number 2``: the first two; ``float 1:3``: the second and third; ``first 0,2``: the
@@ -50,6 +51,7 @@ from collections import namedtuple
 from collections.abc import Callable, Iterable
 from copy import copy
 from functools import cache, partial
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,6 +82,7 @@ from numgrad.torch.arguments import (
     NUMBERS,
     RAISED,
     REFUSED,
+    SEVERAL,
     ArgumentError,
     check_dtypes,
     translated,
@@ -126,6 +129,8 @@ class TableRow:
         Class of the named tuple of several results.
     refuses
         Kinds of dtypes that it is not made for.
+    condition, holds
+        That of its arguments, and the function that says whether it is true.
     sizes
         The first parameter that may be written as several integers.
     flags
@@ -138,8 +143,8 @@ class TableRow:
     """Its machine code, once it is in use."""
 
     def __init__(
-        self, space: str, name: str, function: Any, section: Section, fields: str, body: str,
-        op: Any,
+        self, space: str, name: str, function: Any, section: Section, fields: str = "",
+        body: str = "", op: Any = None, condition: str = "", holds: Any = None,
     ) -> None:  # fmt: skip
         self.space, self.name, self.function, self.body, self.op = space, name, function, body, op
         self.kind, self.sizes, self.flags = section.kind, section.sizes, section.flags
@@ -153,6 +158,7 @@ class TableRow:
         self.defaults = dict(zip(self.positional[::-1], defaults[::-1], strict=False))
         self.named = named_tuple(f"{space}_{name}".lstrip("_"), fields.split()) if fields else None
         self.refuses = REFUSED.get(name, "")
+        self.condition, self.holds = condition, holds
 
     def base(self, args: Iterable[Any], params: dict[str, Any]) -> Any:
         """The result as Tensors of numgrad."""
@@ -170,6 +176,8 @@ class TableRow:
                     given, options = [], named | options
                     self.promote(options)
                     bare = self.count_axes(options)
+            if self.holds is not None and not self.holds(*given, **options):
+                raise self.refusal(given, options)
             result = self.function(*given, **options)
             if bare:
                 result = of_each(lambda x: OPS["reshape"](x, shape=()), result)
@@ -182,6 +190,17 @@ class TableRow:
         if d is not None:  # numgrad has sums of short integers in int64
             result = cast(result, d)
         return of_each(OPS["copy"], result) if "copies" in self.flags else result
+
+    def refusal(self, given: list[Any], options: dict[str, Any]) -> NumgradError:
+        """The error about arguments for which the condition is not true."""
+        bound = signature(self.function).bind(*given, **options)
+        bound.apply_defaults()
+        seen = [
+            f"{name} {f'of shape {[*value.shape]}' if isinstance(value, Base) else repr(value)}"
+            for name, value in bound.arguments.items()
+            if re.search(rf"\b{name}\b", self.condition)
+        ]
+        return NumgradRuntimeError(f"{self.name}(): needs {self.condition}, got {', '.join(seen)}")
 
     def name_results(self, result: Any) -> Any:
         """A tuple of results as the named one, if it has so many."""
@@ -204,16 +223,22 @@ class TableRow:
             d = self.common_dtype(values)
             if not any(isinstance(v, Base | list | tuple) for v in values):
                 options[self.operands[0]] = Base(np.asarray(values[0], d))  # as in add(2, 3)
-        for name in self.operands if d is not None else ():
+        if d is None:
+            return
+        # masks beside numbers are such for NumPy, too, and the call stays one operation
+        masks = isinstance(self.op, Elementwise) and d in [getattr(v, "dtype", 0) for v in values]
+        for name in self.operands:
             if name in options:
                 value = options[name]
+                if masks and d.kind in "fc" and getattr(value, "dtype", d).kind == "b":
+                    continue
                 several = isinstance(value, tuple | list)
                 options[name] = [cast(v, d) for v in value] if several else cast(value, d)
 
     def check(self, values: list[Any]) -> None:
         """Raise where the first operand is none."""
         first = values[0] if values else None
-        if self.operands[0] == "tensors":
+        if self.operands[0] in SEVERAL:
             if isinstance(first, tuple | list) and all(isinstance(x, Base) for x in first):
                 return
         elif isinstance(first, Base) or (isinstance(first, NUMBERS) and len(values) > 1):
@@ -264,7 +289,7 @@ class TableRow:
         return bare
 
 
-_AXES = frozenset(("dim", "dim0", "dim1", "dimension"))
+_AXES = frozenset(("dim", "dim0", "dim1", "dims", "dimension"))
 
 
 def axis_of(name: str, x: Any, dim: int) -> int:
@@ -331,7 +356,7 @@ def _show_results(results: Any) -> str:
 
 ROWS: dict[str, dict[str, TableRow]] = {}
 """Rows by module of PyTorch's (empty for its topmost) and name."""
-_ROW = re.compile(r"({[^}]*}|\w+)\((.*?)\)(?:\s+-> ([\w ]+?))?: (.*)", re.DOTALL)
+_ROW = re.compile(r"({[^}]*}|\w+)\((.*?)\)(?: -> ([\w ]+?))?(?: if (.*?))?: (.*)")
 
 
 def table(space: str, scope: dict[str, Any], text: str) -> dict[str, TableRow]:
@@ -351,14 +376,17 @@ def table(space: str, scope: dict[str, Any], text: str) -> dict[str, TableRow]:
         else:
             match = _ROW.fullmatch(re.sub(r"\n\s+", " ", line))
             assert match is not None, line
-            names, signature, fields, pattern = match.groups()
-            for name, own in pairs(names.strip("{}")):
-                body = pattern.replace("@", own)
+            names = match[1].strip("{}")
+            for name, own in pairs(names):
+                parameters, fields, condition, body = [
+                    (part or "").replace("@", own) for part in match.groups()[1:]
+                ]
                 op, _, rest = body.partition(" == ")
                 body = rest if op in OPS else body
-                function = eval(f"lambda {signature.replace('@', own)}: ({body})", scope)
+                function = eval(f"lambda {parameters}: ({body})", scope)
+                holds = eval(f"lambda {parameters}: ({condition})", scope) if condition else None
                 rows[name] = TableRow(
-                    space, name, function, section, fields or "", body, OPS.get(op)
+                    space, name, function, section, fields, body, OPS.get(op), condition, holds
                 )
     return rows
 
@@ -440,8 +468,6 @@ class Function:
 
     @property
     def __signature__(self) -> Any:
-        from inspect import signature
-
         return signature(self.row.function)
 
     def __repr__(self) -> str:
@@ -537,10 +563,14 @@ def inplace_of(row: TableRow, operator: bool = False) -> Callable[..., Any]:
         if "restrides" in row.flags:
             restride(self, names, row, args, params)
             return self
-        if row.op is not None and not params:
+        if row.op is not None and (not params or [*params] == ["alpha"]):
             given = _plain(row, (self, *args))
             if given is not None and len(given) == len(row.op.inputs):
                 try:
+                    if params and type(args[0]) is Tensor:  # by machine code, both
+                        return method(self, FUNCTIONS["mul"](args[0], params["alpha"]))
+                    if params:
+                        given = (target, given[1] * params["alpha"])
                     write_operation(row.op, names, target, given[1:], {})
                 except (NumgradTypeError, NumgradValueError):
                     pass  # which the general way refuses with PyTorch's class of errors
@@ -708,7 +738,7 @@ def publish_operators() -> None:
         if "inplace" in function.row.flags:
             setattr(Tensor, f"__i{dunder}__", inplace_of(function.row, True))
     cube = OPS["cube"]
-    third = TableRow("", "pow", lambda input: cube(input), Section.read("same 1"), "", "", cube)
+    third = TableRow("", "pow", lambda input: cube(input), Section.read("same 1"), op=cube)
     products: dict[float, Any] = {2: FUNCTIONS["square"], 3: function_of(third)}
     for name in ("pow", "__pow__"):
         setattr(Tensor, name, _power_by_products(vars(Tensor)[name], products))

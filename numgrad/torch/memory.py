@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import accumulate
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -26,30 +27,13 @@ _LAST = {dtypes.channels_last: 4, dtypes.channels_last_3d: 5}
 
 def standard_strides(shape: Any) -> tuple[int, ...]:
     """Strides of contiguous elements."""
-    steps, step = [], 1
-    for n in reversed(shape):
-        steps.append(step)
-        step *= max(n, 1)
-    return tuple(reversed(steps))
+    lengths = [max(n, 1) for n in reversed(shape[1:])]
+    return tuple(accumulate(lengths, mul, initial=1))[::-1] if len(shape) else ()
 
 
 def contiguous(x: Any) -> bool:
     """Whether elements lie one behind the other; what has no memory of its own counts as if."""
     return isinstance(x, Batched) or state.ground.deferred or x._array.flags.c_contiguous
-
-
-def axes_in_memory(x: Any) -> list[int] | None:
-    """The axes from the one with the longest stride on, of what fills its memory exactly."""
-    if contiguous(x):
-        return None
-    strides = x._array.strides
-    order = sorted(range(x.ndim), key=lambda k: (-strides[k], x.shape[k] == 1))
-    step = x.itemsize
-    for k in reversed(order):
-        if x.shape[k] > 1 and strides[k] != step:
-            return None
-        step *= x.shape[k]
-    return order
 
 
 def copied(x: Any, memory_format: Any = None) -> Any:
@@ -59,24 +43,25 @@ def copied(x: Any, memory_format: Any = None) -> Any:
 
 def arranged(made: Any, like: Any, memory_format: Any) -> Any:
     """A new Tensor of numgrad's, its axes laid as those of another, or in a format."""
-    if memory_format in _LAST:
-        _check_rank(made, memory_format)
-        order = [0, *range(2, made.ndim), 1]
-    else:
-        as_other = memory_format in (None, dtypes.preserve_format) and like is not None
-        order = axes_in_memory(like) if as_other else None
-    if order is not None and type(made._array) is np.ndarray:
-        memory = np.ascontiguousarray(np.transpose(made._array, order))
-        made._array = np.transpose(memory, np.argsort(order))
-    return made
-
-
-def _check_rank(x: Any, memory_format: Any) -> None:
-    if x.ndim != _LAST[memory_format]:
+    last = memory_format in _LAST
+    if last and made.ndim != _LAST[memory_format]:
         raise NumgradRuntimeError(
             f"required rank {_LAST[memory_format]} tensor to use {memory_format!r} format, got "
-            f"{x.ndim} dimensions"
+            f"{made.ndim} dimensions"
         )
+    preserved = memory_format in (None, dtypes.preserve_format) and isinstance(like, Base)
+    if not (last or (preserved and not contiguous(like))) or type(made._array) is not np.ndarray:
+        return made
+    if last:
+        memory = np.moveaxis(np.empty_like(np.moveaxis(made._array, 1, -1), order="C"), -1, 1)
+    else:
+        memory = np.empty_like(like._array, made.dtype)  # axes of longer strides first
+        pairs = zip(memory.strides, like._array.strides, memory.shape, strict=True)
+        if any(n > 1 and s * like.itemsize != t * made.itemsize for s, t, n in pairs):
+            return made  # the other one does not fill its memory
+    memory[...] = made._array
+    made._array = memory
+    return made
 
 
 def at_least(name: str, x: Any, rank: int) -> Any:
@@ -109,16 +94,12 @@ class UntypedStorage:
 
     __module__ = "numgrad.torch"
     device, filename, is_cuda = dtypes.device("cpu"), None, False
-
-    def __init__(self, size: Any = 0, *, device: Any = None) -> None:
-        if isinstance(size, np.ndarray):
-            self._array = size
-        else:
-            self._array = (
-                np.zeros(size, self._d) if isinstance(size, int) else np.array(size, self._d)
-            )
-
     _d: Any = np.dtype(np.uint8)
+
+    def __init__(self, size: Any = 0) -> None:
+        if not isinstance(size, np.ndarray):
+            size = np.zeros(size, self._d) if isinstance(size, int) else np.array(size, self._d)
+        self._array = size
 
     def nbytes(self) -> int:
         """Number of bytes."""
@@ -136,14 +117,11 @@ class UntypedStorage:
 
     def data_ptr(self) -> int:
         """The address of the first element."""
-        return self._array.__array_interface__["data"][0] if self._array.size else 0
+        return _address(self._array) if self._array.size else 0
 
     def tolist(self) -> list[Any]:
         """The elements."""
         return self._array.tolist()
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.tolist())
 
     def __getitem__(self, index: Any) -> Any:
         part = self._array[index]
@@ -159,31 +137,13 @@ class UntypedStorage:
 
     def copy_(self, source: Any, non_blocking: bool = False) -> Any:
         """Write the elements of another."""
-        self._array[...] = source._array
-        return self
+        return self.fill_(source._array)
 
     def clone(self) -> Any:
         """A storage with a copy of the elements."""
         return type(self)(self._array.copy())
 
     __copy__ = clone
-
-    def cpu(self) -> Any:
-        """The storage, which is on the CPU."""
-        return self
-
-    def resizable(self) -> bool:
-        """Whether it can be given another size: an ndarray's memory cannot."""
-        return False
-
-    def resize_(self, size: int) -> Any:
-        """Raise, unless it has that size."""
-        if size != self.size():
-            raise NumgradRuntimeError(
-                f"resize_: a storage of {self.size()} elements cannot get {size}: its memory is "
-                "that of an ndarray, which views share; let the Tensor go (del x), or x.resize_()"
-            )
-        return self
 
     def untyped(self) -> UntypedStorage:
         """The bytes."""
@@ -196,11 +156,6 @@ class UntypedStorage:
     def __hash__(self) -> int:
         return hash(self.data_ptr())
 
-    def __repr__(self) -> str:
-        lines = [f" {v}" for v in self.tolist()]
-        name = f"torch.storage.{type(self).__name__}(dtype={dtypes.OF[self._array.dtype]!r}"
-        return "\n".join([*lines, f"[{name}, device=cpu) of size {self.size()}]"])
-
 
 class TypedStorage(UntypedStorage):
     """A storage as elements of a dtype."""
@@ -211,13 +166,10 @@ class TypedStorage(UntypedStorage):
 
 
 STORAGES: Any = {
-    f"{name}Storage": type(
-        f"{name}Storage", (TypedStorage,), {"_d": d.numpy, "__module__": "numgrad.torch"}
-    )
+    f"{name}Storage": type(f"{name}Storage", (TypedStorage,), {"_d": d.numpy})
     for name, d in dtypes.PREFIXES.items()
 }
 """Storages of a number of elements, or of those in a list."""
-STORAGES["Storage"] = STORAGES["FloatStorage"]
 
 
 def _bytes_of(x: Any) -> np.ndarray:
@@ -290,16 +242,16 @@ class MemoryMembers:
     ) -> Any:
         """Let it show the memory of another Tensor, or of a storage."""
         d = self._tensor.dtype
-        if isinstance(source, UntypedStorage):
-            flat = source._array.view(d) if source._array.dtype != d else source._array
+        if source is None or isinstance(source, UntypedStorage):
+            flat = np.empty(0, d) if source is None else source._array.view(d)
             value: Any = wrapped(Base(flat))
         else:
-            value = wrapped(Base(np.empty(0, d))) if source is None else source.detach()
-            if value._tensor.dtype != d:
-                raise NumgradTypeError(
-                    f"set_: a Tensor of dtype {self._tensor.dtype} cannot show the memory of one "
-                    f"of dtype {value._tensor.dtype}"
-                )
+            value = source.detach()
+        if value._tensor.dtype != d:
+            raise NumgradTypeError(
+                f"set_: a Tensor of dtype {d} cannot show the memory of one of dtype "
+                f"{value._tensor.dtype}"
+            )
         if size is not None:
             shape = tuple(size)
             steps = standard_strides(shape) if stride is None else tuple(stride)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,20 +29,28 @@ def set_printoptions(
     _options.update({name: value for name, value in given if value is not None}, sci_mode=sci_mode)
 
 
-def _real_format(numbers: np.ndarray) -> tuple[Any, int]:
-    """A function that shows a number of an array, and the width of those that are finite."""
+def _format(numbers: np.ndarray) -> Callable[[Any], str]:
+    """A function that shows a number of an array, as wide as those that are finite."""
+    if numbers.dtype.kind == "c":
+        real, imag = _format(np.real(numbers)), _format(np.imag(numbers))
+
+        def pair(v: Any) -> str:
+            part = imag(v.imag).strip()
+            return f"{real(v.real)}{part if part[0] == '-' else '+' + part}j"
+
+        return pair
     digits, flat = _options["precision"], numbers.ravel()
     if numbers.dtype.kind in "iub":
         width = max([len(str(v)) for v in flat.tolist()])
-        return (lambda v: str(v).rjust(width)), width
+        return lambda v: str(v).rjust(width)
     finite = flat[np.isfinite(flat) & (flat != 0)].astype(np.float64)
-    whole = bool((finite == np.ceil(finite)).all())
-    scientific = False
-    if finite.size:
-        low, high = float(np.abs(finite).min()), float(np.abs(finite).max())
-        scientific = _options["sci_mode"]
-        if scientific is None:
-            scientific = high / low > 1000.0 or high > 1e8 or low < 1e-4
+    whole, scientific = (
+        bool((finite == np.ceil(finite)).all()),
+        finite.size and _options["sci_mode"],
+    )
+    if scientific is None:
+        low, high = np.abs(finite).min(), np.abs(finite).max()
+        scientific = high / low > 1000.0 or high > 1e8 or low < 1e-4
 
     def text(v: Any) -> str:
         if scientific:
@@ -51,43 +60,22 @@ def _real_format(numbers: np.ndarray) -> tuple[Any, int]:
         return f"{v:.{digits}f}"
 
     width = max(map(len, map(text, finite)), default=1)
-    return (lambda v: text(v).rjust(width)), width
+    return lambda v: text(v).rjust(width)
 
 
-def _ends(n: int, short: bool) -> Any:
-    """Numbers of the rows that are shown, and None for those left out, if it is to be short."""
-    edge = _options["edgeitems"]
-    return [*range(edge), None, *range(n - edge, n)] if short and n > 2 * edge else range(n)
-
-
-def _formatter(numbers: np.ndarray, short: bool) -> tuple[Any, int]:
-    for axis, n in enumerate(numbers.shape if short else ()):  # the numbers that are shown
-        numbers = np.take(numbers, [k for k in _ends(n, short) if k is not None], axis)
-    if numbers.dtype.kind != "c":
-        return _real_format(numbers)
-    real, width = _real_format(np.real(numbers))
-    imag, second = _real_format(np.imag(numbers))
-
-    def text(v: Any) -> str:
-        part = imag(v.imag).strip()
-        return f"{real(v.real)}{part if part[0] == '-' else '+' + part}j"
-
-    return text, width + second + 1
-
-
-def _body(array: np.ndarray, text: Any, width: int, short: bool, indent: int) -> str:
-    if not array.ndim:
-        return text(array[()])
-    parts = [
-        "..." if k is None else _body(array[k], text, width, short, indent + 1)
-        for k in _ends(len(array), short)
-    ]
-    if array.ndim > 1:
-        return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
-    parts = [" ..." if part == "..." else part for part in parts]
-    per_line = max(1, (_options["linewidth"] - indent) // (width + 2))
-    lines = [", ".join(parts[k : k + per_line]) for k in range(0, len(parts), per_line)]
-    return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
+def _body(array: np.ndarray, short: bool, prefix: str) -> str:
+    """The elements in brackets, lines as long as PyTorch's."""
+    if not array.size:
+        return "[]"
+    numbers, edge = array, _options["edgeitems"]
+    for axis, n in enumerate(array.shape if short else ()):  # those that are shown
+        if n > 2 * edge:
+            numbers = np.take(numbers, [*range(edge), *range(n - edge, n)], axis)
+    shown = np.array2string(
+        array, _options["linewidth"] + max(array.ndim - 1, 0), separator=", ", prefix=prefix,
+        formatter={"all": _format(numbers)}, threshold=_options["threshold"], edgeitems=edge,
+    )  # fmt: skip
+    return shown.replace(", ..., ", ",  ..., ")
 
 
 def shown(x: Any) -> str:
@@ -108,17 +96,14 @@ def shown(x: Any) -> str:
     if not array.size and array.ndim != 1:
         behind.insert(0, f"size={tuple(array.shape)}")
     node = x._tensor.grad_fn
-    if node is not None:
-        behind.append(f"grad_fn=<{node_name(node).rpartition(':')[2]}>")
-    elif is_invalid(x._tensor):
-        behind.append("grad_fn=<Invalid>")
+    if node is not None or is_invalid(x._tensor):
+        name = "Invalid" if node is None else node_name(node).rpartition(":")[2]
+        behind.append(f"grad_fn=<{name}>")
     elif x._tensor.requires_grad:
         behind.append("requires_grad=True")
     if has_tangent(x._tensor):
         behind.append(f"tangent={forward_ad.unpack_dual(x).tangent}")
-    form = _formatter(array, short) if array.size else (str, 0)
-    body = _body(array, *form, short, len(prefix)) if array.size else "[]"
-    text = prefix + body
+    text = prefix + _body(array, short, prefix)
     used = len(text) - text.rfind("\n") + 1
     for part in behind:
         fits = used + len(part) + 2 <= _options["linewidth"]

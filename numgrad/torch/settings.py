@@ -3,10 +3,10 @@
 Note [Settings]
 ---------------
 ``TABLE`` has a module a line, with what it has: ``name=value``, which users may set to anything,
-``name()=value``, a function of any arguments, or ``name(get,set)=value``, two functions that
-remember, ``get_name`` and ``set_name``. There is one device, and sums have the same bits for any
-number of threads, so that nothing follows from what is set. What is not in the table
-raises (Note [Names that are absent] in ``missing``), above all what would need a GPU.
+``name()=value``, a function of any arguments, or ``get_name/set_name=value``, two functions, of
+which one gives what the other was called with. There is one device, and sums have the same bits for
+any number of threads, so that nothing follows from what is set. What is not in the table raises
+(Note [Names that are absent] in ``missing``), above all what would need a GPU.
 """
 
 from __future__ import annotations
@@ -14,12 +14,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import partial
-from operator import itemgetter
 from typing import Any, Final
 
 from numgrad import __version__
-from numgrad.errors import NumgradRuntimeError
 from numgrad.torch import dtypes
 from numgrad.torch.paths import module_of
 from numgrad.torch.wrapping import Tensor
@@ -32,9 +29,12 @@ TABLE: Final = f"""
 : set_num_interop_threads()=None get_num_interop_threads()=1 set_flush_denormal()=False
   set_warn_always()=None is_warn_always_enabled()=False is_distributed()=False
   is_vulkan_available()=False has_mkl=False has_lapack=True has_openmp=False
-  float32_matmul_precision(get,set)='highest'
-__future__: swap_module_params_on_conversion(get,set)=False
-  overwrite_module_params_on_conversion(get,set)=False
+  get_default_device()=CPU get_float32_matmul_precision/set_float32_matmul_precision='highest'
+  are_deterministic_algorithms_enabled/use_deterministic_algorithms=False
+  is_deterministic_algorithms_warn_only_enabled()=False
+__future__:
+  get_swap_module_params_on_conversion/set_swap_module_params_on_conversion=False
+  get_overwrite_module_params_on_conversion/set_overwrite_module_params_on_conversion=False
 cuda: {_GPU} is_bf16_supported()=False is_current_stream_capturing()=False
   memory_allocated()=0 memory_reserved()=0 max_memory_allocated()=0 max_memory_reserved()=0
 mps: {_GPU}
@@ -71,44 +71,32 @@ class Backend:
 def install(table: str = TABLE) -> None:
     """Make the modules of a table: Note [Settings]."""
     for line in table.strip().replace("\n  ", " ").split("\n"):
-        path, _, text = line.partition(": ")
+        path, *entries = line.split()
         members: dict[str, Any] = {}
-        for entry in text.split():
+        for entry in entries:
             name, _, written = entry.partition("=")
             value = _NAMES[written] if written in _NAMES else ast.literal_eval(written)
-            plain, _, functions = name.partition("(")
-            if functions == "get,set)":
-                chosen = [value]
-                members[f"get_{plain}"] = partial(itemgetter(0), chosen)
-                members[f"set_{plain}"] = partial(chosen.__setitem__, 0)
+            get, _, set_ = name.partition("/")
+            if set_:
+                members[get], members[set_] = _remembering(value)
             else:
-                members[plain] = _answer(value) if functions else value
+                members[name.removesuffix("()")] = _answer(value) if name[-1] == ")" else value
+        path = path.rstrip(":")
         module_of(path, f"Settings of PyTorch's: ``torch.{path}``.", members)
 
 
-_NAMES: Final = {"nullcontext()": nullcontext(), "Backend": Backend}
+_NAMES: Final = {
+    "nullcontext()": nullcontext(), "Backend": Backend, "CPU": dtypes.device("cpu")
+}  # fmt: skip
 
 
 def _answer(value: Any) -> Callable[..., Any]:
     return lambda *args, **params: value
 
 
-_chosen: dict[str, Any] = {"deterministic": (False, False)}
-
-
-def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Remember the choice: algorithms are deterministic with any number of threads."""
-    _chosen["deterministic"] = (bool(mode), bool(warn_only))
-
-
-def are_deterministic_algorithms_enabled() -> bool:
-    """Whether deterministic algorithms were asked for."""
-    return _chosen["deterministic"][0]
-
-
-def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Whether others should only warn."""
-    return _chosen["deterministic"][1]
+def _remembering(value: Any) -> tuple[Callable[..., Any], Callable[..., None]]:
+    chosen = [value]
+    return lambda: chosen[0], lambda mode, **options: chosen.__setitem__(0, mode)
 
 
 def set_default_device(device: Any) -> None:
@@ -116,20 +104,10 @@ def set_default_device(device: Any) -> None:
     dtypes.device("cpu" if device is None else device)
 
 
-def get_default_device() -> dtypes.device:
-    """The device of new Tensors: the CPU."""
-    return dtypes.device("cpu")
-
-
 def set_default_tensor_type(kind: Any) -> None:
     """Set the default dtype by a class of Tensors or its name, ``torch.DoubleTensor``."""
-    name = kind if isinstance(kind, str) else f"torch.{kind.__name__}"
-    d = {"torch.FloatTensor": dtypes.float32, "torch.DoubleTensor": dtypes.float64}.get(name)
-    if d is None:
-        raise NumgradRuntimeError(
-            f"set_default_tensor_type: takes FloatTensor or DoubleTensor, got {name}; see "
-            "torch.set_default_dtype"
-        )
+    name = kind if isinstance(kind, str) else kind.__name__
+    d: Any = dtypes.PREFIXES.get(name.rpartition(".")[2].removesuffix("Tensor"))
     dtypes.set_default_dtype(d)
 
 

@@ -27,15 +27,14 @@ class LengthError(NumgradValueError, NumgradRuntimeError):
 
 
 def _window(name: str) -> Callable[..., Any]:
-    def window(M: int, *, sym: bool = True, d: Any = None, **given: Any) -> Any:
+    def window(M: int, *, sym: bool = True, dtype: Any = None, **given: Any) -> Any:
         from scipy.signal import windows
 
         if M < 0:
             raise LengthError(f"{name} requires non-negative window length, got M={M}")
-        if d is not None and d.kind != "f":
-            raise NumgradRuntimeError(f"{name} expects a floating point dtype, got {d}")
-        array = getattr(windows, name)(M, sym=sym, **{**_DEFAULTS[name], **given})
-        return array.astype(creation.default(d))
+        if dtype is not None and dtype.kind != "f":
+            raise NumgradRuntimeError(f"{name} expects a floating point dtype, got {dtype}")
+        return getattr(windows, name)(M, sym=sym, **{**_DEFAULTS[name], **given})
 
     window.__name__ = window.__qualname__ = name
     window.__doc__ = f"Return the window ``{name}`` of M elements."
@@ -46,8 +45,9 @@ windows = SimpleNamespace(**{name: _window(name) for name in _DEFAULTS})
 """``torch.signal.windows``."""
 
 
-def _periodic(name: str) -> Callable[..., Any]:
-    def function(window_length: int, periodic: bool = True, **rest: Any) -> Any:
+def _periodic(name: str, *parameters: str) -> Callable[..., Any]:
+    def function(window_length: int, periodic: bool = True, *given: Any, **rest: Any) -> Any:
+        rest |= dict(zip(parameters, given, strict=False))
         return getattr(windows, name)(window_length, sym=not periodic, **rest)
 
     function.__name__ = function.__qualname__ = f"{name}_window"
@@ -56,6 +56,7 @@ def _periodic(name: str) -> Callable[..., Any]:
 
 
 hann_window, bartlett_window, blackman_window = map(_periodic, ("hann", "bartlett", "blackman"))
+kaiser_window = _periodic("kaiser", "beta")
 
 
 def hamming_window(
@@ -65,17 +66,15 @@ def hamming_window(
     return windows.general_cosine(window_length, a=[alpha, beta], sym=not periodic, **rest)
 
 
-def kaiser_window(
-    window_length: int, periodic: bool = True, beta: float = 12.0, **rest: Any
-) -> Any:
-    """Return the window ``kaiser``, one period of it by default."""
-    return windows.kaiser(window_length, beta=beta, sym=not periodic, **rest)
-
-
-def _padded_window(window: Any, length: int, n_fft: int, d: Any) -> Any:
-    window = ng.ones(length, d) if window is None else window
+def _padded_window(window: Any, length: Any, n_fft: int, like: Any) -> Any:
+    length = length or n_fft
+    window = ng.ones(length, like.dtype.type(0).real.dtype) if window is None else window
     left = (n_fft - length) // 2
     return ng.pad(window, [(left, n_fft - length - left)])
+
+
+_PADS = {"replicate": "edge", "circular": "wrap"}
+"""PyTorch's names of ways to continue a signal, and NumPy's."""
 
 
 def _stft(
@@ -83,19 +82,14 @@ def _stft(
     normalized: bool, onesided: Any, as_complex: Any,
 ) -> Any:  # fmt: skip
     """Transforms of frames that overlap, the frequencies before the frames."""
-    hop, length = hop or n_fft // 4, length or n_fft
-    single = x.ndim == 1
-    rows = ng.expand_dims(x, 0) if single else x
     if center:
-        rows = ng.nn.functional.pad(ng.expand_dims(rows, 1), (n_fft // 2, n_fft // 2), mode)[:, 0]
-    frames = ng.unfold(rows, -1, n_fft, hop) * _padded_window(
-        window, length, n_fft, np.dtype(x.dtype.type(0).real.dtype)
-    )
+        ends = [*[(0, 0)] * (x.ndim - 1), (n_fft // 2, n_fft // 2)]
+        x = ng.pad(x, ends, _PADS.get(mode, mode))
+    frames = ng.unfold(x, -1, n_fft, hop or n_fft // 4) * _padded_window(window, length, n_fft, x)
     if onesided is None:
-        onesided = x.dtype.kind != "c" and frames.dtype.kind != "c"
+        onesided = frames.dtype.kind != "c"
     out = (ng.fft.rfft if onesided else ng.fft.fft)(frames, norm="ortho" if normalized else None)
     out = ng.swapaxes(out, -1, -2)
-    out = out[0] if single else out
     return out if as_complex is not False else ng.stack([ng.real(out), ng.imag(out)], axis=-1)
 
 
@@ -104,27 +98,22 @@ def _istft(
     onesided: Any, length: Any, as_complex: bool,
 ) -> Any:  # fmt: skip
     """The sum of the frames' inverses, divided by that of the windows' squares."""
-    hop, win_length = hop or n_fft // 4, win_length or n_fft
-    single = x.ndim == 2
-    spectrum = ng.swapaxes(ng.expand_dims(x, 0) if single else x, -1, -2)
     inverse = ng.fft.ifft if as_complex else ng.fft.irfft  # which reads one side of two
-    frames = inverse(spectrum, n_fft, norm="ortho" if normalized else None)
-    real = np.dtype(frames.dtype.type(0).real.dtype)
-    shape = _padded_window(window, win_length, n_fft, real)
-    count = frames.shape[-2]
-    total = n_fft + hop * (count - 1)
-    places = np.arange(n_fft) + hop * np.arange(count)[:, None]
-    flat = ng.reshape(frames * shape, (frames.shape[0], -1))
-    signal = OPS["index_add"](ng.zeros((flat.shape[0], total), flat.dtype), places.ravel(), flat, 1)
-    squares = ng.reshape(ng.broadcast_to(shape * shape, places.shape), (-1,))
-    envelope = OPS["index_add"](ng.zeros(total, squares.dtype), places.ravel(), squares, 0)
-    start = n_fft // 2 if center else 0
-    end = total - (n_fft // 2 if center else 0) if length is None else start + length
-    signal, envelope = signal[:, start:end], envelope[start:end]
-    signal = signal / envelope
-    if length is not None and length > signal.shape[-1]:
-        signal = ng.pad(signal, [(0, 0), (0, length - signal.shape[-1])])
-    return signal[0] if single else signal
+    frames = inverse(ng.swapaxes(x, -1, -2), n_fft, norm="ortho" if normalized else None)
+    window = _padded_window(window, win_length, n_fft, frames)
+    places = np.arange(n_fft) + (hop or n_fft // 4) * np.arange(frames.shape[-2])[:, None]
+    total, start = int(places[-1, -1]) + 1, n_fft // 2 if center else 0
+    end = total - start if length is None else start + length
+
+    def overlapping(parts: Any) -> Any:
+        parts = ng.reshape(parts, (*parts.shape[:-2], -1))
+        sums = ng.zeros((*parts.shape[:-1], total), parts.dtype)
+        return OPS["index_add"](sums, places.ravel(), parts, -1)[..., start:end]
+
+    squares = overlapping(ng.broadcast_to(window * window, places.shape))
+    signal = overlapping(frames * window) / squares
+    missing = 0 if length is None else max(length - signal.shape[-1], 0)
+    return ng.pad(signal, [*[(0, 0)] * (signal.ndim - 1), (0, missing)]) if missing else signal
 
 
 table(

@@ -2,64 +2,45 @@
 
 from __future__ import annotations
 
-from itertools import combinations, combinations_with_replacement
+from itertools import (
+    combinations as combinations,
+    combinations_with_replacement as combinations_with_replacement,
+)
 from math import prod
+from operator import getitem as getitem
 from typing import Any
 
 import numpy as np
 
 import numgrad as ng
-from numgrad.autograd.batching.batch import Batched
-from numgrad.autograd.forward_ad import ForwardInterpreter
-from numgrad.autograd.history import follows_root
 from numgrad.autograd.variable import Tensor as Base, root
-from numgrad.core.formula import Meta
-from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError
-from numgrad.operations.region import Region
-from numgrad.torch.array_functions import computed
-from numgrad.torch.calls import axis_of, cast, check_equal, table
-from numgrad.torch.dtypes import Size  # noqa: F401 (in the table)
-from numgrad.torch.memory import at_least, contiguous, copied as copied
-from numgrad.torch.table_products import alike  # noqa: F401 (in the table)
+from numgrad.tensors.strided import (
+    as_strided,
+    has_memory,
+    places_in_memory,
+    read_only,
+    tangents,
+)  # fmt: skip
+from numgrad.torch.array_functions import computed as computed
+from numgrad.torch.calls import axis_of, cast, of_each as of_each, table
+from numgrad.torch.dtypes import Size as Size, sizes as sizes
+from numgrad.torch.memory import contiguous, copied as copied
 
 
 def _expand(x: Any, shape: Any) -> Any:
     new = len(shape) - x.ndim
-    if new < 0:
-        raise NumgradRuntimeError(
-            f"expand: the number of sizes provided ({len(shape)}) must be greater or equal to the "
-            f"number of dimensions in the tensor ({x.ndim})"
-        )
-    result = ng.broadcast_to(
-        x, tuple(x.shape[k - new] if n == -1 and k >= new else n for k, n in enumerate(shape))
-    )
-    for y in (result, *_tangents(result)):
+    lengths = [x.shape[k - new] if n == -1 and k >= new else n for k, n in enumerate(shape)]
+    result = ng.broadcast_to(x, tuple(lengths))
+    for y in (result, *tangents(result)):
         if type(y._array) is np.ndarray:  # NumPy's are read-only
             y._array.flags.writeable = x._array.flags.writeable
     return result
 
 
-def _repeat(x: Any, reps: Any) -> Any:
-    if len(reps) < x.ndim:
-        raise NumgradRuntimeError(
-            "repeat: Number of dimensions of repeat dims can not be smaller than number of "
-            "dimensions of tensor"
-        )
-    return ng.tile(x, tuple(reps))
-
-
-def _repeat_interleave(x: Any, repeats: Any, dim: Any) -> Any:
-    if repeats is None:
-        return ng.repeat(ng.arange(x.shape[0]), x)
-    return ng.repeat(x, getattr(repeats, "_array", repeats), dim)
-
-
 def _flatten(x: Any, start: int, end: int) -> Any:
-    if x.ndim == 0:
-        return ng.reshape(x, (1,))
-    start, end = axis_of("flatten", x, start), axis_of("flatten", x, end)
+    x, start, end = _row(x), axis_of("flatten", x, start), axis_of("flatten", x, end)
     if start > end:
         raise NumgradRuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
     return ng.reshape(x, (*x.shape[:start], prod(x.shape[start : end + 1]), *x.shape[end + 1 :]))
@@ -76,73 +57,27 @@ def _squeeze(x: Any, dim: Any) -> Any:
     return ng.squeeze(x, tuple([d for d in dims if x.shape[d] == 1]))
 
 
-def _t(x: Any) -> Any:
-    if x.ndim > 2:
-        raise NumgradRuntimeError(
-            f"t() expects a tensor with <= 2 dimensions, but self is {x.ndim}D; use x.mT"
-        )
-    return ng.permute(x, tuple(range(x.ndim))[::-1])
-
-
-def _split(x: Any, size: Any, dim: int) -> tuple:
+def _split(x: Any, sizes: Any, dim: int) -> tuple:
     length = x.shape[dim]
-    if isinstance(size, int):
-        if size <= 0 < length:
-            raise NumgradRuntimeError(
-                f"split: split_size can only be 0 if dimension size is 0, but got {size}"
-            )
-        count = max(-(-length // size), 1) if size else 1
-        sizes = [size] * (count - 1) + [length - size * (count - 1)]
-    else:
-        sizes = list(size)
-        if sum(sizes) != length:
-            raise NumgradRuntimeError(
-                f"split_with_sizes expects split_sizes to sum exactly to {length} (input tensor's "
-                f"size at dimension {dim}), but got split_sizes={sizes}"
-            )
+    if isinstance(sizes, int):  # which is not 0, unless there is nothing to split
+        sizes = [min(sizes, length - at) for at in range(0, length, sizes or not length)] or [0]
+    if sum(sizes) != length:
+        raise NumgradRuntimeError(f"split: {[*sizes]} elements of dimension {dim}, not {length}")
     return tuple(ng.split(x, np.cumsum(sizes)[:-1].tolist(), dim))
-
-
-def _chunk(x: Any, chunks: int, dim: int) -> tuple:
-    if chunks < 1:
-        raise NumgradRuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    if not x.shape[dim]:
-        return tuple(ng.array_split(x, chunks, dim))
-    return _split(x, max(-(-x.shape[dim] // chunks), 1), dim)
-
-
-def _tensor_split(x: Any, parts: Any, dim: int) -> tuple:
-    if hasattr(parts, "tolist"):
-        parts = parts.tolist()
-    if not x.ndim or (isinstance(parts, int) and parts < 1):
-        raise NumgradRuntimeError(
-            f"tensor_split: {parts} sections of a tensor with {x.ndim} dimensions; it needs at "
-            "least one of each"
-        )
-    return tuple(ng.array_split(x, parts if isinstance(parts, int) else list(parts), dim))
-
-
-def _even_split(name: str, x: Any, parts: Any, dim: int, least: int) -> tuple:
-    at_least(name, x, least)
-    if isinstance(parts, int) and (parts < 1 or x.shape[dim] % parts):
-        raise NumgradRuntimeError(
-            f"{name}: {parts} sections do not divide the length {x.shape[dim]} of dimension {dim}"
-        )
-    return _tensor_split(x, parts, dim)
 
 
 def _narrow(x: Any, dim: int, start: Any, length: int) -> Any:
     start = int(start) + (x.shape[dim] if start < 0 else 0)
-    if length < 0 or start + length > x.shape[dim]:
+    if not 0 <= length <= x.shape[dim] - start:
         raise NumgradRuntimeError(
-            f"narrow: start ({start}) + length ({length}) exceeds dimension size ({x.shape[dim]})."
+            f"narrow: {length} elements from {start} on exceed the length {x.shape[dim]}"
         )
     return x[(*[slice(None)] * dim, slice(start, start + length))]
 
 
-def _select(x: Any, dim: int, index: int) -> Any:
-    dim = axis_of("select", x, dim)
-    return x[(*[slice(None)] * dim, index)]
+def copies(parts: tuple) -> tuple:
+    """Copies of Tensors."""
+    return tuple(map(ng.copy, parts))
 
 
 def _row(x: Any) -> Any:
@@ -199,19 +134,6 @@ def _index_put(x: Any, indices: Any, values: Any, accumulate: bool) -> Any:
     return OPS["index_put"](x, values, index=as_index(x, tuple(indices)), accumulate=accumulate)
 
 
-def _take_along(x: Any, index: Any, dim: Any) -> Any:
-    if dim is None:
-        return ng.take_along_axis(ng.reshape(x, (-1,)), ng.reshape(index, (-1,)), 0)
-    return ng.take_along_axis(x, index, dim)
-
-
-def _masked_select(x: Any, mask: Any) -> Any:
-    if mask.dtype.kind != "b":
-        raise NumgradRuntimeError(f"masked_select: expected a mask of booleans, got {mask.dtype}")
-    x, mask = ng.broadcast_arrays(x, mask)
-    return x[mask]
-
-
 def as_elements(x: Any, value: Any) -> Any:
     """A value in the dtype of where it is written; complex ones are not made real."""
     kind = (value if isinstance(value, Base) else np.asarray(value)).dtype.kind
@@ -220,179 +142,49 @@ def as_elements(x: Any, value: Any) -> Any:
     return cast(value, x.dtype) if isinstance(value, Base) else x.dtype.type(value)
 
 
-def _masked_write(name: str, x: Any, mask: Any, value: Any) -> Any:
-    if name == "masked_fill":
-        if value is not None and getattr(value, "ndim", 0):
-            raise NumgradRuntimeError(
-                f"masked_fill only supports a 0-dimensional value, got {value.ndim} dimension(s)"
-            )
-        value = as_elements(x, value)
-    shape = np.broadcast_shapes(x.shape, mask.shape)
-    x, mask = ng.broadcast_to(x, shape), ng.broadcast_to(mask, shape)
-    return OPS[name](x, mask, value)
-
-
 def _as_strided(x: Any, size: Any, stride: Any, offset: Any) -> Any:
     """Elements at places in memory, which are counted from where the memory begins."""
-    if not _is_plain(x):
-        places, begin = positions(x, size, stride, offset)
-        return _apart(ng.take(ng.reshape(x, (-1,)), places - begin))
-    if min((*size, *stride, offset or 0), default=0) < 0 or len(size) != len(stride):
-        raise NumgradRuntimeError(
-            "as_strided: sizes, as many strides and the offset must not be negative, got "
-            f"{list(size)}, {list(stride)}, {offset}"
-        )
-    owner = root(x)
-    whole, item = Region(owner._array, x._array), x.itemsize
-    begin = whole.offset if offset is None else whole.origin + int(offset) * item
-    steps = [int(step) * item for step in stride]
-    reach = [step * (n - 1) for step, n in zip(steps, size, strict=True)]
-    low, high = (begin + sum(pick(0, r) for r in reach) for pick in (min, max))
-    if 0 not in size and (low < 0 or high + item > whole.extent):
-        raise NumgradRuntimeError(
-            f"as_strided: size {list(size)}, stride {list(stride)} and storage_offset {offset} are "
-            f"out of bounds of memory of {whole.extent // item} elements"
-        )
-    return _seen(x, tuple(size), x.dtype, tuple(steps), begin - whole.offset)
-
-
-def _seen(x: Any, shape: Any, dtype: Any, strides: Any, offset: int = 0) -> Any:
-    """The memory of a Tensor, read in another way from ``offset`` bytes after where it begins."""
-    owner = root(x)
-    if not follows_root(x) or len(_tangents(x)) != len(_tangents(owner)):
-        owner = x
-    where = Region(owner._array, x._array)
-    where.part, where.strides, where.offset = Meta(shape, dtype), strides, where.offset + offset
-    try:
-        out = OPS["region"](owner, where=where)
-    except (TypeError, ValueError) as error:
-        raise NumgradRuntimeError(
-            "as_strided: takes elements outside of a view whose history or tangent is not its "
-            "base's (a Function returned it, or it was made under no_grad() or in forward mode); "
-            "take a view of the base"
-        ) from error
-    pairs = [(out, owner), *zip(_tangents(out), _tangents(owner), strict=False)]
-    if out.size and not all(np.may_share_memory(a._array, b._array) for a, b in pairs):
-        out._array.flags.writeable = False  # the owner is not contiguous: writes are refused
-    return out
-
-
-def _tangents(x: Any) -> list[Any]:
-    """Those of forward mode, from the outside in."""
-    levels = [i for i in state.interpreters if isinstance(i, ForwardInterpreter)]
-    return [t for i in levels if (t := i.tangent(x)) is not None]
-
-
-def _is_plain(x: Any) -> bool:
-    """Whether a Tensor has memory, and what is recorded of it or its tangents can be followed."""
-    levels = state.interpreters
-    followed = all(isinstance(i, ForwardInterpreter) and not i.several for i in levels)
-    return followed and type(x._array) is np.ndarray
-
-
-def _adjoint(x: Any) -> Any:
-    if x.ndim == 1:
-        raise NumgradRuntimeError("adjoint is only supported on matrices or batches of matrices")
-    if not x.ndim:
-        return conjugated(x)
-    return conjugated(ng.swapaxes(x, -1, -2))
+    item = x.itemsize
+    if min((*stride, offset or 0), default=0) < 0:
+        raise NumgradRuntimeError(f"as_strided: negative stride or offset: {stride}, {offset}")
+    begin = 0 if offset is None else int(offset) * item - _offset(x)
+    return as_strided(x, size, [step * item for step in stride], begin)
 
 
 def conjugated(x: Any) -> Any:
     """The conjugate; one of complex numbers is no view, as PyTorch's is, so writes are refused."""
-    if x.dtype.kind != "c":
-        return x
-    return _apart(ng.conjugate(x))
-
-
-def _apart(out: Any) -> Any:
-    """A copy where PyTorch has a view: writes, which the base would not see, are refused."""
-    y = out
-    while isinstance(y, Batched):
-        y = y.value
-    if type(y._array) is np.ndarray:
-        y._array.flags.writeable = False
-    return out
+    return read_only(ng.conjugate(x)) if x.dtype.kind == "c" else x
 
 
 def _view_as_real(x: Any) -> Any:
-    if x.dtype.kind != "c":
-        raise NumgradRuntimeError("view_as_real is only supported for complex tensors")
-    if not _is_plain(x):
-        return _apart(ng.stack([ng.real(x), ng.imag(x)], axis=-1))
+    if not has_memory(x):
+        return read_only(ng.stack([ng.real(x), ng.imag(x)], axis=-1))
     d = x._array.real.dtype
-    return _seen(x, (*x.shape, 2), d, (*x._array.strides, d.itemsize))
+    return as_strided(x, (*x.shape, 2), (*x._array.strides, d.itemsize), dtype=d)
 
 
-def positions(x: Any, size: Any, stride: Any, offset: Any) -> tuple[np.ndarray, int]:
-    """Numbers of elements in memory, from its beginning, and where ``x`` begins."""
-    begin = 0
-    if not isinstance(x, Batched):
-        begin = (address(x) - address(root(x))) // x.itemsize
-    start = begin if offset is None else int(offset)
-    places = np.full(tuple(size), start, np.int64)
-    for axis, (length, step) in enumerate(zip(size, stride, strict=True)):
-        places += (np.arange(length) * step).reshape([-1] + [1] * (len(size) - axis - 1))
-    return places, begin
-
-
-def address(x: Any) -> int:
-    """Where a Tensor has its first element."""
-    return x._array.__array_interface__["data"][0]
+def _offset(x: Any) -> int:
+    """Where a Tensor begins in its memory, in bytes."""
+    addresses = (y._array.__array_interface__["data"][0] for y in (x, root(x)) if has_memory(x))
+    return next(addresses, 0) - next(addresses, 0)
 
 
 def _strided_scatter(x: Any, src: Any, size: Any, stride: Any, offset: Any) -> Any:
-    places, _ = positions(x, size, stride, offset)
+    begin = _offset(x) // x.itemsize if offset is None else int(offset)
+    places = places_in_memory(tuple(size), tuple(stride), begin)
     flat = OPS["put"](ng.reshape(x, (-1,)), places.ravel(), ng.reshape(src, (-1,)))
     return ng.reshape(flat, x.shape)
 
 
-def _nonzero_static(x: Any, size: int, fill: int) -> Any:
-    def places(numbers: np.ndarray) -> np.ndarray:
-        rows = np.argwhere(numbers)[:size]
-        return np.pad(rows, ((0, size - len(rows)), (0, 0)), constant_values=fill)
-
-    return computed(places, x)
-
-
-def _combinations(x: Any, r: int, replaced: bool) -> Any:
-    choose = combinations_with_replacement if replaced else combinations
-    if x.ndim != 1 or r < 0:
-        raise NumgradRuntimeError(f"combinations: needs 1 dimension, not {x.ndim}, and r >= 0")
-    if not r:
-        return ng.zeros((0,), x.dtype)
-    rows = np.array(list(choose(range(x.shape[0]), r)), np.int64).reshape(-1, r)
-    return ng.take(x, rows, 0)
-
-
 def _unfold(x: Any, dim: int, size: int, step: int) -> Any:
-    axis = axis_of("unfold", x, dim)
-    if not _is_plain(x) or not x.ndim or not 0 <= size <= x.shape[axis] or step < 1:
-        out = _apart(ng.unfold(_row(x), axis, size, step))
-        return out if x.ndim else out[0]
-    shape, strides = list(x.shape), list(x._array.strides)
-    strides.append(strides[axis])
-    strides[axis] *= step
-    shape[axis] = (shape[axis] - size) // step + 1
-    return _seen(x, (*shape, size), x.dtype, tuple(strides))
-
-
-def _meshgrid(tensors: Any, indexing: Any) -> tuple:
-    tensors = _listed(tensors)
-    if not tensors or any(x.ndim > 1 for x in tensors) or indexing not in (None, "ij", "xy"):
-        raise NumgradRuntimeError(
-            "meshgrid: expects one Tensor at least, each with 0 or 1 dimensions, and indexing 'xy' "
-            f"or 'ij'; got {[x.ndim for x in tensors]} dimensions and {indexing!r}"
-        )
-    check_equal("meshgrid", [x.dtype for x in tensors])
-    swapped = indexing == "xy" and len(tensors) > 1
-    tensors = [*tensors[1::-1], *tensors[2:]] if swapped else tensors
-    shape = tuple([x.size for x in tensors])
-    grids = []
-    for k, x in enumerate(tensors):
-        line = ng.reshape(x, [-1 if axis == k else 1 for axis in range(len(shape))])
-        grids.append(ng.broadcast_to(line, shape))
-    return tuple([*grids[1::-1], *grids[2:]] if swapped else grids)
+    rows, axis = _row(x), axis_of("unfold", x, dim)
+    if not has_memory(x) or not 0 <= size <= rows.shape[axis] or step < 1:
+        out = read_only(ng.unfold(rows, axis, size, step))
+    else:
+        shape, strides = [*rows.shape, size], [*rows._array.strides, rows._array.strides[axis]]
+        shape[axis], strides[axis] = (shape[axis] - size) // step + 1, strides[axis] * step
+        out = as_strided(rows, shape, strides)
+    return out if x.ndim else out[0]
 
 
 def _sum_to(x: Any, shape: tuple) -> Any:
@@ -404,63 +196,29 @@ def _sum_to(x: Any, shape: tuple) -> Any:
     return ng.reshape(ng.sum(x, (*range(new), *inner)), shape)
 
 
-def _listed(tensors: Any) -> Any:
-    return tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
-
-
-def _atleast(function: Any, tensors: Any) -> Any:
-    given = _listed(tensors)
-    if given is not tensors or len(tensors) > 1:
-        return tuple(function(t) for t in given)
-    return function(given[0])
-
-
-def _flip(x: Any, axes: tuple[int, ...]) -> Any:
-    return ng.copy(ng.flip(x, axes) if x.ndim else x)
-
-
 def _cat(tensors: Any, dim: int) -> Any:
-    if not tensors:
-        raise NumgradRuntimeError("cat: there are no Tensors to join; give a list of at least one")
-    kept = [t for t in tensors if t.shape != (0,)] or tensors[:1]
-    return ng.cat(list(kept), axis=dim if kept[0].shape != (0,) else 0)
+    kept = [t for t in tensors if t.shape != (0,)]  # of any rank
+    return ng.cat(kept or list(tensors[:1]), axis=dim if kept else 0)
 
 
 def _pairs(x: Any) -> Any:
     if x.shape[-1:] != (2,):
         raise NumgradRuntimeError("view_as_complex: the last axis must have the length 2")
-    if not _is_plain(x):
-        return _apart(OPS["from_parts"](x[..., 0], x[..., 1]))
+    if not has_memory(x):
+        return read_only(OPS["from_parts"](x[..., 0], x[..., 1]))
     *strides, step = x._array.strides
     if x.dtype.kind != "f" or step != x.itemsize or any(n % (2 * step) for n in strides):
         raise NumgradRuntimeError(
             "view_as_complex: pairs of floating numbers must lie side by side; call contiguous()"
         )
-    return _seen(x, x.shape[:-1], np.result_type(x.dtype, np.complex64), tuple(strides))
+    d = np.result_type(x.dtype, np.complex64)
+    return as_strided(x, x.shape[:-1], strides, dtype=d)
 
 
 def _rot90(x: Any, k: int, dims: tuple[int, ...]) -> Any:
-    if len(dims) != 2 or x.ndim < 2 or dims[0] % x.ndim == dims[1] % x.ndim:
-        raise NumgradRuntimeError(
-            f"rot90: expected total rotation dims == 2 that are different, and an operand of two "
-            f"axes or more, but got dims {dims} and shape {list(x.shape)}"
-        )
     if k % 2 == 0:
-        return ng.copy(ng.flip(x, dims)) if k else ng.copy(x)
+        return ng.copy(ng.flip(x, dims) if k else x)
     return ng.swapaxes(ng.copy(ng.flip(x, dims[k % 3])), *dims)
-
-
-def _roll(x: Any, shifts: Any, dims: Any) -> Any:
-    if shifts == ():
-        raise NumgradRuntimeError("roll: `shifts` required")
-    several = [len(v) if isinstance(v, tuple | list) else 1 for v in (shifts, dims)]
-    if dims is not None and dims != () and several[0] != several[1]:
-        raise NumgradRuntimeError(
-            f"roll: shifts and dimensions must align. shifts: {several[0]}, dims: {several[1]}"
-        )
-    if not dims and dims != 0:
-        return ng.roll(x, shifts if isinstance(shifts, int) else shifts[0])
-    return ng.roll(x, shifts, dims)
 
 
 def _view(x: Any, shape: Any, dtype: Any) -> Any:
@@ -469,7 +227,7 @@ def _view(x: Any, shape: Any, dtype: Any) -> Any:
     if dtype is not None:
         return ng.asarray(x._array.view(dtype))
     out = ng.reshape(x, tuple(shape))
-    if not contiguous(x) and x.size and address(out) != address(x):
+    if not contiguous(x) and x.size and not np.may_share_memory(out._array, x._array):
         raise NumgradRuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one "
             "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
@@ -482,37 +240,40 @@ TABLE = """
 reshape(input, shape): ng.reshape(input, tuple(shape))
 permute(input, dims): ng.permute(input, tuple(dims))
 tile(input, dims): ng.tile(input, tuple(dims))
-flip(input, dims): _flip(input, tuple([axis_of("flip", input, d) for d in dims]))
+[same 1 sizes=1 axis]
+flip(input, dims): ng.copy(ng.flip(input, tuple(dims)))
 [same 1 sizes=1 method]
 view(input, shape, *, dtype=None): _view(input, shape, dtype)
 expand(input, size, *, implicit=False): _expand(input, size)
-repeat(input, repeats): _repeat(input, repeats)
+repeat(input, repeats) if len(repeats) >= input.ndim: ng.tile(input, tuple(repeats))
 [same 1]
 broadcast_to(input, size): _expand(input, size)
-repeat_interleave(input, repeats=None, dim=None, *, output_size=None): _repeat_interleave(
-    input, repeats, dim)
+repeat_interleave(input, repeats=None, dim=None, *, output_size=None): (
+    ng.repeat(ng.arange(len(input)), input) if repeats is None else ng.repeat(input, repeats, dim))
 flatten(input, start_dim=0, end_dim=-1): _flatten(input, start_dim, end_dim)
 ravel(input): ng.reshape(input if contiguous(input) else ng.copy(input), (-1,))
-adjoint(input): _adjoint(input)
+adjoint(input) if input.ndim != 1: conjugated(ng.swapaxes(input, -1, -2) if input.ndim else input)
 movedim(input, source, destination): ng.moveaxis(input, source, destination)
-hsplit(input, indices_or_sections): _even_split(
-    "hsplit", input, indices_or_sections, 1 if input.ndim > 1 else 0, 1)
-vsplit(input, indices_or_sections): _even_split("vsplit", input, indices_or_sections, 0, 2)
-dsplit(input, indices_or_sections): _even_split("dsplit", input, indices_or_sections, 2, 3)
+{hsplit=1 vsplit=2 dsplit=3}(input, indices_or_sections) if input.ndim >= @: (
+    ng.hsplit, ng.vsplit, ng.dsplit)[@ - 1](input, indices_or_sections)
 unbind(input, dim=0): tuple(ng.unbind(input, dim))
-select(input, dim, index): _select(input, dim, index)
+select(input, dim, index): input[(*[slice(None)] * axis_of("select", input, dim), index)]
 diagonal(input, offset=0, dim1=0, dim2=1): ng.diagonal(
     input, offset, axis_of("diagonal", input, dim1), axis_of("diagonal", input, dim2))
 diag(input, diagonal=0): ng.copy(ng.diag(input, diagonal))
 diag_embed(input, offset=0, dim1=-2, dim2=-1): ng.diag_embed(input, offset, dim1, dim2)
 diagflat(input, offset=0): ng.diagflat(input, offset)
-rot90(input, k=1, dims=(0, 1)): _rot90(input, k % 4, tuple(dims))
-fliplr(input): ng.copy(ng.fliplr(at_least("fliplr", input, 2)))
-flipud(input): ng.copy(ng.flipud(at_least("flipud", input, 1)))
-roll(input, shifts, dims=None): _roll(input, shifts, dims)
-masked_select(input, mask): _masked_select(input, mask)
+rot90(input, k=1, dims=(0, 1)) if (
+    len(dims) == 2 <= input.ndim and dims[0] % input.ndim != dims[1] % input.ndim): _rot90(
+    input, k % 4, tuple(dims))
+{fliplr=2 flipud=1}(input) if input.ndim >= @: ng.copy(ng.flip(input, @ - 1))
+roll(input, shifts, dims=()) if np.size(shifts) == (np.size(dims) or 1): ng.roll(
+    input, shifts, None if dims == () else dims)
+masked_select(input, mask) if mask.dtype == bool: getitem(*ng.broadcast_arrays(input, mask))
 take(input, index): ng.take(input, index)
-take_along_dim(input, indices, dim=None): _take_along(input, indices, dim)
+take_along_dim(input, indices, dim=None): (
+    ng.take_along_axis(ng.reshape(input, (-1,)), ng.reshape(indices, (-1,)), 0) if dim is None else
+    ng.take_along_axis(input, indices, dim))
 nonzero(input, *, as_tuple=False): (
     tuple(ng.nonzero(_row(input))) if as_tuple else ng.argwhere(input))
 argwhere(input): ng.argwhere(input)
@@ -531,22 +292,20 @@ diagonal_scatter(input, src, offset=0, dim1=0, dim2=1): ng.diagonal_scatter(
 [same 1 axis]
 unflatten(input, dim, sizes): _unflatten(input, dim, tuple(sizes))
 {split=split_size_or_sections split_with_sizes=split_sizes}(input, @, dim=0): _split(input, @, dim)
-chunk(input, chunks, dim=0): _chunk(input, chunks, dim)
-tensor_split(input, indices_or_sections, dim=0): _tensor_split(input, indices_or_sections, dim)
-{unsafe_split=split_size unsafe_split_with_sizes=split_sizes}(input, @, dim=0): tuple(
-    map(ng.copy, _split(input, @, dim)))
-unsafe_chunk(input, chunks, dim=0): tuple(map(ng.copy, _chunk(input, chunks, dim)))
+{chunk=tuple unsafe_chunk=copies}(input, chunks, dim=0) if chunks > 0: @(_split(
+    input, -(-input.shape[dim] // chunks) or [0] * chunks, dim))
+tensor_split(input, indices_or_sections, dim=0): tuple(
+    ng.array_split(input, np.asarray(indices_or_sections).tolist(), dim))
+{unsafe_split=split_size unsafe_split_with_sizes=split_sizes}(input, @, dim=0): copies(
+    _split(input, @, dim))
 narrow(input, dim, start, length): _narrow(input, dim, start, length)
 index_select(input, dim, index): ng.take(input, _row(index), dim)
 [same 1 method]
 unfold(input, dimension, size, step): _unfold(input, dimension, size, step)
-expand_as(input, other): _expand(input, other.shape)
-view_as(input, other): _view(input, other.shape, None)
-reshape_as(input, other): ng.reshape(input, other.shape)
-sum_to_size(input, *size): _sum_to(input, tuple(_listed(size)))
+sum_to_size(input, *size): _sum_to(input, sizes(size))
 [same 1 inplace restrides]
 unsqueeze(input, dim): ng.expand_dims(input, dim)
-t(input): _t(input)
+t(input) if input.ndim <= 2: ng.permute(input, None)
 as_strided(input, size, stride, storage_offset=None): _as_strided(
     input, size, stride, storage_offset)
 [same 1 inplace restrides axis]
@@ -555,9 +314,11 @@ transpose(input, dim0, dim1): ng.swapaxes(input, dim0, dim1)
 [same 1 inplace]
 {tril triu}(input, diagonal=0): ng.@(input, diagonal)
 [first 0,2 inplace]
-masked_fill(input, mask, value): _masked_write("masked_fill", input, mask, value)
+masked_fill(input, mask, value) if not np.ndim(value): OPS["masked_fill"](
+    *ng.broadcast_arrays(input, mask), as_elements(input, value))
 [equal 0,2 inplace]
-masked_scatter(input, mask, source): _masked_write("masked_scatter", input, mask, source)
+masked_scatter(input, mask, source): OPS["masked_scatter"](
+    *ng.broadcast_arrays(input, mask), source)
 index_put(input, indices, values, accumulate=False): _index_put(input, indices, values, accumulate)
 put(input, index, source, accumulate=False): OPS["put"](input, index, source, accumulate)
 [equal 0,3 inplace axis indices]
@@ -577,20 +338,27 @@ index_fill(input, dim, index, value): _index_write("index_fill", input, dim, ind
 isin(elements, test_elements, *, assume_unique=False, invert=False): ng.isin(
     elements, test_elements, assume_unique, invert)
 [number 1 function]
-cat(tensors, dim=0): _cat(tensors, dim)
+cat(tensors, dim=0) if tensors: _cat(tensors, dim)
 stack(tensors, dim=0): ng.stack(list(tensors), axis=dim)
 {hstack vstack dstack column_stack}(tensors): ng.@(list(tensors))
+[number 1 sizes=0 function]
+block_diag(tensors): ng.linalg.block_diag(*tensors)
+[same 1 sizes=0 function]
+broadcast_tensors(tensors): tuple(ng.broadcast_arrays(*tensors))
+[equal 1 sizes=0 function]
+meshgrid(tensors, *, indexing="ij") if max([x.ndim for x in tensors]) < 2: tuple(
+    ng.meshgrid(*tensors, copy=False, indexing=indexing or "ij"))
+cartesian_prod(tensors): tensors[0] if len(tensors) == 1 else ng.stack(
+    [ng.reshape(t, (-1,)) for t in ng.meshgrid(*tensors, indexing="ij")], axis=-1)
 [same 0 function]
-block_diag(*tensors): ng.linalg.block_diag(*alike(tensors))
-{atleast_1d atleast_2d atleast_3d}(*tensors): _atleast(ng.@, tensors)
+{atleast_1d atleast_2d atleast_3d}(*tensors): of_each(
+    ng.@, tensors[0] if len(tensors) == 1 else tensors)
 broadcast_shapes(*shapes): Size(np.broadcast_shapes(
     *[(s,) if isinstance(s, int) else tuple(s) for s in shapes]))
-broadcast_tensors(*tensors): tuple(ng.broadcast_arrays(*_listed(tensors)))
-meshgrid(*tensors, indexing=None): _meshgrid(tensors, indexing)
-cartesian_prod(*tensors): tensors[0] if len(tensors) == 1 else ng.stack(
-    [ng.reshape(t, (-1,)) for t in _meshgrid(tensors, "ij")], axis=-1)
-combinations(input, r=2, with_replacement=False): _combinations(input, r, with_replacement)
-view_as_real(input): _view_as_real(input)
+combinations(input, r=2, with_replacement=False) if input.ndim == 1 and r >= 0: ng.take(
+    input, np.array([*(combinations_with_replacement if with_replacement else combinations)(
+    range(len(input)), r)], np.int64).reshape(-1, r), 0) if r else input[:0]
+view_as_real(input) if input.dtype.kind == "c": _view_as_real(input)
 view_as_complex(input): _pairs(input)
 [same 1 function]
 unravel_index(indices, shape): computed(lambda places: np.unravel_index(
@@ -598,7 +366,8 @@ unravel_index(indices, shape): computed(lambda places: np.unravel_index(
 fill(input, value): OPS["masked_fill"](input, np.ones(input.shape, bool), value)
 constant_pad_nd(input, pad, value=0): ng.nn.functional.pad(input, pad, "constant", value)
 [same 1]
-nonzero_static(input, *, size, fill_value=-1): _nonzero_static(input, size, fill_value)
+nonzero_static(input, *, size, fill_value=-1): computed(lambda a: np.concatenate(
+    [np.argwhere(a), np.full((size, a.ndim), fill_value)])[:size], input)
 alias(input): input
 copies alias diagonal as_strided permute transpose t squeeze unsqueeze unbind split_with_sizes
  narrow expand view unfold

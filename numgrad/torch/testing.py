@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from numgrad import testing as base
 from numgrad.torch import dtypes, random
+from numgrad.torch.creation import check_options
 from numgrad.torch.missing import refuse
 from numgrad.torch.wrapping import Tensor
 
@@ -31,19 +31,17 @@ def make_tensor(
     exclude_zero: bool = False, memory_format: Any = None,
 ) -> Tensor:  # fmt: skip
     """Draw a Tensor from the uniform distribution on ``[low, high)``, by default -9 to 9."""
-    dtypes.device(device)
-    sizes = tuple(shape[0]) if shape and isinstance(shape[0], Sequence) else shape
+    check_options("make_tensor", device)
+    sizes, inexact = dtypes.sizes(shape), dtype.category >= dtypes.FLOAT
     sizes = (*sizes[:-1], 2 * sizes[-1]) if noncontiguous and sizes else sizes
-    if dtype is dtypes.DTYPES["bool"]:
-        low, high = 0, 2
-    inexact = dtype.is_floating_point or dtype.is_complex
-    low = (0 if dtype is dtypes.DTYPES["uint8"] else -9) if low is None else low
-    high = (9 if inexact else 10) if high is None else high
+    least, most = (-9 if dtype.is_signed else 0), (9 if inexact else 10)
+    low, high = least if low is None else low, most if high is None else high
+    low, high = (0, 2) if dtype.category == dtypes.BOOL else (low, high)
     x = random.rand(*sizes, dtype=dtype if inexact else None) * (high - low) + low
     x = x if inexact else x.floor().to(dtype)
+    x = x[..., ::2] if noncontiguous and sizes else x
     if exclude_zero:
         x[x == 0] = 1
-    x = x[..., ::2] if noncontiguous and sizes else x
     return x.requires_grad_(requires_grad)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.core.interpreter import State, state
+from numgrad.core.interpreter import State, _sum_up, state
 from numgrad.core.refusals import Refusals
 from numgrad.errors import REFUSED
 
@@ -58,7 +58,7 @@ PLACES = {
     "jacfwd": lambda: ng.jvp(lambda x: x * x, (X,), (X,)),
     "jit": lambda: ng.jit(lambda x: x * 2.0)(X),
 }
-CHANGES = (State.set.__code__, State.refresh.__code__)
+CHANGES = tuple(f.__code__ for f in (State.set, State.exchange, State.refresh, _sum_up))
 ENTRIES = ("__enter__", "_change")
 
 
@@ -74,7 +74,7 @@ def interrupt(do, moment):
     def trace(frame, event, _):
         nonlocal count
         code, caller = frame.f_code, frame.f_back
-        if code is State.refresh.__code__:
+        while caller is not None and caller.f_code in CHANGES:
             caller = caller.f_back
         begins = code.co_name == "__enter__" and "numgrad" in code.co_filename
         begins &= code is not Refusals.__enter__.__code__  # it ends with what it does

@@ -301,6 +301,90 @@ def test_a_sample_that_raises_stop_iteration_does_not_end_the_loop_silently(work
         list(DataLoader(Ends(), 2, num_workers=workers))
 
 
+class Counting(ng.data.Dataset):
+    """Samples with the number of the worker, and how many it has made."""
+
+    calls = 0
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        self.calls += 1
+        info = ng.data.get_worker_info()
+        return info.id, self.calls, index, info.dataset is self
+
+
+def test_workers_make_batches_in_turn_with_datasets_of_their_own():
+    dataset, began = Counting(), []
+
+    def begin(worker):
+        info = ng.data.get_worker_info()
+        info.dataset.calls = 10 * worker
+        began.append((worker, info.id, info.num_workers, info.seed))
+
+    options = {"num_workers": 2, "worker_init_fn": begin, "collate_fn": lambda samples: samples[0]}
+    loader = DataLoader(dataset, persistent_workers=True, seed=0, **options)
+    made = [(index % 2, 10 * (index % 2) + 1 + index // 2, index, True) for index in range(6)]
+    assert list(loader) == made
+    assert list(loader) == [(worker, calls + 3, *rest) for worker, calls, *rest in made]
+    assert [each[:3] for each in sorted(began)] == [(0, 0, 2), (1, 1, 2)]
+    (_, _, _, first), (_, _, _, second) = sorted(began)
+    assert second == first + 1
+    assert (dataset.calls, ng.data.get_worker_info()) == (0, None)
+    again = DataLoader(dataset, seed=0, **options)
+    assert list(again) == list(again) == made  # its workers live for one loop
+    assert sorted(began)[0][3] in {seed for *_, seed in began[2:]}
+
+
+class Numbers(ng.data.IterableDataset):
+    def __init__(self, count):
+        self.count = count
+
+    def __iter__(self):
+        info = ng.data.get_worker_info() if self.by_worker else None
+        first, step = (0, 1) if info is None else (info.id, info.num_workers)
+        return iter(range(first, self.count, step))
+
+
+@pytest.mark.parametrize(
+    ("by_worker", "count", "size", "expected"),
+    [
+        (False, 5, 2, [[0, 1], [2, 3], [4]]),
+        (True, 5, 2, [[0, 2], [1, 3], [4]]),
+        (True, 7, None, [0, 1, 2, 3, 4, 5, 6]),
+        (True, 1, 3, [[0]]),
+    ],
+)
+def test_a_stream_is_shared_by_workers_or_has_a_part_for_each(by_worker, count, size, expected):
+    dataset = Numbers(count)
+    dataset.by_worker = by_worker
+    loader = DataLoader(dataset, size, num_workers=2)
+    assert [np.asarray(batch).tolist() for batch in loader] == expected
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_samples_one_by_one(workers):
+    options = {"num_workers": workers}
+    assert [(x.tolist(), y.item()) for x, y in DataLoader((X, Y), None, **options)] == [
+        (x.tolist(), y) for x, y in zip(X, Y.tolist(), strict=True)
+    ]
+    loader = DataLoader(["a", "b"], None, collate_fn=str.upper, **options)
+    assert (list(loader), len(loader), loader.batch_size) == (["A", "B"], 2, None)
+
+
+def test_a_batch_that_takes_too_long_and_attributes_that_are_fixed():
+    event = threading.Event()
+    loader = DataLoader([1], num_workers=1, timeout=0.01, collate_fn=lambda _: event.wait(60))
+    try:
+        with pytest.raises(RuntimeError, match=r"timed out after 0.01 seconds"):
+            list(loader)
+    finally:
+        event.set()
+    with pytest.raises(ValueError, match="batch_size cannot be set"):
+        loader.batch_size = 2
+
+
 # -------------------------------------------------------------------------------------- errors
 
 
@@ -310,7 +394,11 @@ def test_a_sample_that_raises_stop_iteration_does_not_end_the_loop_silently(work
     [
         ({"batch_size": 0}, ValueError, "batch_size is at least 1, got 0"),
         ({"batch_size": 2.0}, TypeError, r"batch_size is an integer, got 2\.0"),
-        ({"batch_size": None}, TypeError, "batch_size is an integer, got None"),
+        ({"batch_size": None, "drop_last": True}, ValueError, "drop_last needs a batch_size"),
+        ({"batch_size": None, "batch_sampler": [[0]]}, ValueError, "a batch_sampler says all"),
+        ({"prefetch_factor": 3}, ValueError, "prefetch_factor needs num_workers"),
+        ({"persistent_workers": True}, ValueError, "persistent_workers needs num_workers"),
+        ({"timeout": -1.0}, ValueError, "timeout is at least 0, got -1.0"),
         ({"batch_size": True}, TypeError, "batch_size is an integer, got True"),
         ({"num_workers": -1}, ValueError, "num_workers is at least 0"),
         ({"prefetch_factor": 0}, ValueError, "prefetch_factor is at least 1"),
@@ -333,7 +421,7 @@ def test_arguments_that_make_no_loader(arguments, error, message):
 
 
 def test_arguments_of_torch_that_mean_nothing_here_are_accepted():
-    loader = ng.data.DataLoader(np.arange(4), 2, pin_memory=True, persistent_workers=True)
+    loader = ng.data.DataLoader(np.arange(4), 2, pin_memory=True)
     assert [batch.tolist() for batch in loader] == [[0, 1], [2, 3]]
 
 

@@ -167,3 +167,43 @@ def test_files_of_pytorch(tmp_path):
     expected = model(torch.from_numpy(x)).detach().numpy()
     np.testing.assert_allclose(ours(ng.asarray(x)).detach().numpy(), expected, rtol=1e-5)
     assert ng.load(tmp_path / "b.pt")["b"].tolist() == [1, 1]
+
+
+def _written():
+    x = ng.arange(6.0).reshape(2, 3)
+    return {
+        "x": x, "row": x[1], "transposed": x.T, "weight": ng.nn.Parameter(np.ones(2, np.float32)),
+        "many": [1, 2.5, "text", None, (True, OrderedDict(n=3))], "dtype": np.dtype("int64"),
+        "others": (1 + 2j, b"ab", {1, 2}),
+    }  # fmt: skip
+
+
+def _compare(loaded, library):
+    for name in ("many", "others"):
+        assert loaded[name] == _written()[name]
+    assert isinstance(loaded["weight"], library.nn.Parameter)
+    assert loaded["transposed"].tolist() == [[0, 3], [1, 4], [2, 5]]
+    loaded["x"][1, 2] = 9.0
+    assert loaded["row"].tolist() == [3, 4, 9]
+
+
+def test_files_that_pytorch_reads(tmp_path):
+    path = tmp_path / "state.pt"
+    ng.save(_written(), path, format="torch")
+    loaded = ng.load(path)
+    assert loaded["dtype"] == np.int64
+    _compare(loaded, ng)
+    for wrong in (np.ones(2), np.float64(1), ng.nn.Linear(1, 1), ng.ones(1).astype(np.uint16)):
+        with pytest.raises(TypeError, match="save: "):
+            ng.save({"a": wrong}, path, format="torch")
+    with pytest.raises(ValueError, match="'safetensors' or 'torch'"):
+        ng.save({}, path, format="pickle")
+    assert ng.load(path)["row"].tolist() == [3, 4, 5]
+
+
+def test_pytorch_reads_them(tmp_path):
+    torch = pytest.importorskip("torch")
+    ng.save(_written(), tmp_path / "state.pt", format="torch")
+    loaded = torch.load(tmp_path / "state.pt", weights_only=True)
+    assert loaded["dtype"] is torch.int64
+    _compare(loaded, torch)

@@ -288,7 +288,7 @@ def test_fused_normalization(transpose, affine):
         (nn.utils, "clip_grad_norm", "clip_grad_norm_"),
         (ng.optim, "Adm", "the nearest is Adam"),
         (ng.optim.lr_scheduler, "CosineAnealingLR", "the nearest is CosineAnnealingLR"),
-        (ng.data, "get_worker_info", "threads"),
+        (ng.data, "get_worker_inf", "the nearest is get_worker_info"),
     ],
 )
 def test_what_is_absent_names_the_nearest(home, name, said):

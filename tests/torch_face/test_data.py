@@ -5,6 +5,7 @@ import gc
 import pytest
 
 import numgrad.torch as torch
+from numgrad.errors import NumgradError
 
 
 class Rows:
@@ -264,7 +265,7 @@ def test_errors_have_the_classes_of_torch(name):
     error, call = REFUSED[name]
     with pytest.raises(error) as caught:
         call(torch.utils.data, torch)
-    assert "numgrad.errors" in type(caught.value).__module__
+    assert isinstance(caught.value, NumgradError)
 
 
 @pytest.mark.parametrize("name", REFUSED)

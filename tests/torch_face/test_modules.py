@@ -122,7 +122,6 @@ def test_settings_are_remembered():
     assert torch.get_float32_matmul_precision() == "high"
     torch.use_deterministic_algorithms(True, warn_only=True)
     assert torch.are_deterministic_algorithms_enabled()
-    assert torch.is_deterministic_algorithms_warn_only_enabled()
     torch.use_deterministic_algorithms(False)
     torch.__future__.set_swap_module_params_on_conversion(True)
     assert torch.__future__.get_swap_module_params_on_conversion()
@@ -168,7 +167,7 @@ def test_there_is_no_mixed_precision():
     with torch.autocast("cpu", enabled=False), torch.cuda.amp.autocast(enabled=False):
         assert (torch.ones(2) @ torch.ones(2)).dtype is torch.float32
     with pytest.raises(NotImplementedError, match=r"bfloat16.*enabled=False"):
-        torch.autocast("cpu")
+        torch.autocast("cpu").__enter__()
 
 
 def test_a_profile_has_names_of_torch(tmp_path):
@@ -398,3 +397,24 @@ def test_packed_sequences_are_converted_as_their_data():
     out, _ = torch.nn.GRU(3, 2).double()(double)
     assert out.float().data.dtype == torch.float32
     assert torch.equal(out.batch_sizes, packed.batch_sizes)
+
+
+def test_modules_are_converted_by_all_that_tensors_take():
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+    double = torch.ones(1, dtype=torch.float64)
+    for convert in (
+        lambda: model.to(torch.float64), lambda: model.to(double), model.double,
+        lambda: model.to("cpu", torch.float64, True), lambda: model.to(dtype=torch.float64),
+        lambda: model.to(device=torch.device("cpu"), dtype=torch.float64),
+    ):  # fmt: skip
+        assert model.to(torch.float32).to("cpu").to(memory_format=torch.channels_last) is model
+        assert model[1].running_mean.dtype == model[0].weight.dtype == torch.float32
+        assert convert() is model
+        assert model[1].running_mean.dtype == model[0].weight.dtype == torch.float64
+        assert model[1].num_batches_tracked.dtype == torch.int64
+    with pytest.raises(TypeError, match="floating point or complex"):
+        model.to(torch.int32)
+    for wrong in (lambda: model.to("cuda"), model.cuda, model.half):
+        with pytest.raises(RuntimeError):
+            wrong()
+    assert model[0].weight.dtype == torch.float64

@@ -146,7 +146,7 @@ def test_errors(name):
 
 
 def test_nothing_to_join():
-    with pytest.raises(RuntimeError, match="no Tensors to join"):  # PyTorch: a ValueError
+    with pytest.raises(RuntimeError, match="needs tensors"):  # PyTorch: a ValueError
         face.cat([])
 
 
@@ -203,8 +203,6 @@ def test_views_share_a_storage():
     assert x.tolist() == [0, 1, 9, 3, 4, 5]
     assert x[2:]._base is x
     assert x.storage().tolist() == x.tolist()
-    with pytest.raises(RuntimeError, match="ndarray"):
-        x.untyped_storage().resize_(0)
     assert x.conj() is x
 
 

@@ -106,7 +106,10 @@ def _accumulated(
             # a retained gradient has been accumulated on the way
             if isinstance(target, Tensor) and not retains_grad(target)
         ]
-    _in_mode(create_graph, accumulate, arrived)
+    if create_graph or state.interpreters:
+        _in_mode(create_graph, accumulate, arrived)
+    else:  # of arrays
+        accumulate(arrived)
     for target in targets or ():
         if isinstance(target, Tensor) and target._grad_fn is not None:
             retain_grad(target)

@@ -140,16 +140,16 @@ class Function:
             If an input that was marked dirty is not returned, is a leaf that requires grad, or a
             view whose history cannot be rewritten.
         """
-        if not cls._defines("forward"):
+        if cls.forward is Function.forward:
             raise NumgradNotImplementedError(
                 f"{cls.__name__}: has no forward; define it as a static method that takes ctx and "
                 "the arguments of apply"
             )
         keywords: dict[str, Any] = {}
-        if kwargs or cls._defines("setup_context"):
+        if kwargs or cls.setup_context is not Function.setup_context:
             args, keywords = cls._bound(args, kwargs)
         outputs, ctx = call_function(cls, args, keywords)
-        if ctx is not None:
+        if ctx is not None and ctx._for_forward:
             ctx._for_forward = ()
         return outputs
 
@@ -179,9 +179,14 @@ class Function:
     # ------------------------------------------------- what calls and nodes ask of a definition
 
     @classmethod
+    def context(cls) -> type[FunctionCtx]:
+        """The class of ``ctx``."""
+        return FunctionCtx
+
+    @classmethod
     def run_forward(cls, ctx: FunctionCtx, args: tuple, keywords: dict[str, Any]) -> Any:
         """Call ``forward``, and ``setup_context`` if there is one."""
-        if not cls._defines("setup_context"):
+        if cls.setup_context is Function.setup_context:
             return cls.forward(ctx, *args, **keywords)
         output = as_tensors(cls.forward(*args, **keywords), args)
         cls.setup_context(ctx, args, output)
@@ -190,7 +195,8 @@ class Function:
     @classmethod
     def run_backward(cls, ctx: FunctionCtx, grads: Sequence[Tensor | None]) -> Any:
         """Call ``backward``, by whichever of its two names."""
-        backward, vjp = cls._defines("backward"), cls._defines("vjp")
+        backward = cls.backward is not Function.backward
+        vjp = cls.vjp is not Function.vjp
         if backward and vjp:
             raise NumgradRuntimeError(
                 f"{cls.__name__}: has both backward and vjp, two names for the same; define one"

@@ -20,7 +20,7 @@ where nothing is recorded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Protocol
@@ -30,22 +30,22 @@ import numpy as np
 
 from numgrad.autograd import history
 from numgrad.autograd.engine.task import edge_of
-from numgrad.autograd.hooks import user_code
 from numgrad.autograd.node import Node, detached, freed
 from numgrad.autograd.row_sparse_tensor import RowSparseTensor
 from numgrad.autograd.saved import keep, pack
-from numgrad.autograd.variable import NO_GRAD_VIEW, Tensor, constant, root
+from numgrad.autograd.variable import NO_GRAD_VIEW, TENSORS, Tensor, constant, root
 from numgrad.autograd.versions import (
     INFERENCE,
     check_result_current,
+    is_current,
     mark_written,
+    next_sequence,
     shared_version,
     version_of,
-    write_count,
 )
 from numgrad.core.abstract import zeros
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import ThreadSettings, state
+from numgrad.core.interpreter import state
 from numgrad.core.op import Op
 from numgrad.core.plan import Call, conform
 from numgrad.core.row_gradients import RowSparseArray
@@ -61,22 +61,20 @@ class SavedTensors:
     ----------
     tensors
         Tensors or None.
-    slot_of
-        Gives the ``_slot`` of a tensor that is an output, for others None.
+    slots
+        The ``_slot`` of each that is an output, by its ``id``.
     """
 
     __slots__ = ("computed", "kept", "slots")
 
-    def __init__(
-        self, tensors: Sequence[Tensor | None], slot_of: Callable[[Tensor | None], int | None]
-    ) -> None:
-        self.slots = tuple(map(slot_of, tensors))
-        self.computed = tuple([t is not None and t._grad_fn is not None for t in tensors])
-        values = tuple(
+    def __init__(self, tensors: Sequence[Tensor | None], slots: dict[int, int]) -> None:
+        self.slots = [slots.get(id(t)) for t in tensors]
+        self.computed = [t is not None and t._grad_fn is not None for t in tensors]
+        values: Any = [
             keep(tensor) if slot is None else tensor._array  # pyright: ignore
             for tensor, slot in zip(tensors, self.slots, strict=True)
-        )
-        self.kept = pack(values, state.saved_hooks[-1]) if state.saved_hooks else values
+        ]
+        self.kept = pack(tuple(values), state.saved_hooks[-1]) if state.saved_hooks else values
 
     def watch(self, node: Node, outputs: dict[int, Any]) -> None:
         """Note the versions of saved outputs, which are given by their ``_slot``."""
@@ -86,17 +84,20 @@ class SavedTensors:
 
     def unpack(self, node: Node) -> tuple[Tensor | None, ...]:
         """The tensors with their places in the graph, after checking that they are unchanged."""
-        saved = zip(self.kept, self.slots, self.computed, strict=True)
-        return tuple(self._tensor(node, *each) for each in saved)
-
-    def _tensor(self, node: Node, value: Any, slot: int | None, computed: bool) -> Tensor | None:
-        if slot is None:
-            tensor = node._tensor("", value)
-            if computed and state.grad_enabled and not tensor._requires_grad:
+        recording = state.grad_enabled
+        tensors: list[Any] = []
+        for value, slot, computed in zip(self.kept, self.slots, self.computed, strict=True):
+            if slot is not None:
+                check_result_current(node.name, (node.outputs or {}).get(slot), node.sequence)
+                tensors.append(node._tensor("y", value, slot))
+                continue
+            # what has no version yet is as it was
+            plain = type(value) in TENSORS and value._memory is None
+            tensor = value if plain else node._tensor("", value)
+            if computed and recording and not tensor._requires_grad:
                 raise detached(node, tensor)
-            return tensor
-        check_result_current(node.name, (node.outputs or {}).get(slot), node.sequence)
-        return node._tensor("y", value, slot)
+            tensors.append(tensor)
+        return tuple(tensors)
 
 
 class FunctionCtx:
@@ -112,21 +113,24 @@ class FunctionCtx:
         For each positional argument of ``apply`` whether it requires grad.
     """
 
+    _materializes = True
+    _once = False
+    """Whether the backward that ran can be differentiated no further."""
+    _in_jvp = False
+    _node: ref[Node] | None = None
+    _for_forward: tuple[Tensor | None, ...] = ()
+    _for_backward: tuple[Tensor | None, ...] = ()
+    _dirty: tuple[Tensor, ...] = ()
+    _non_differentiable: tuple[Tensor, ...] = ()
+
     def __init__(self, name: str, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad
         self._name = name
-        self._materializes = True
-        self._once = False  # whether the backward that ran can be differentiated no further
-        self._in_jvp = False
-        self._node: ref[Node] | None = None
-        self._for_forward: tuple[Tensor | None, ...] = ()
-        self._forget()
 
     def _forget(self) -> None:
         """Drop what was needed until the call was recorded."""
-        self._for_backward: tuple[Tensor | None, ...] = ()
-        self._dirty: tuple[Tensor, ...] = ()
-        self._non_differentiable: tuple[Tensor, ...] = ()
+        for attribute in ("_for_backward", "_dirty", "_non_differentiable"):
+            self.__dict__.pop(attribute, None)
 
     def name(self) -> str:
         """Name of the node: the Function's followed by ``Backward``."""
@@ -208,6 +212,10 @@ class Definition(Protocol):
 
     __name__: str
 
+    def context(self) -> type[FunctionCtx]:
+        """The class of its ctx."""
+        ...
+
     def run_forward(self, ctx: FunctionCtx, args: tuple, keywords: dict[str, Any]) -> Any:
         """Outputs of the forward."""
         ...
@@ -227,6 +235,9 @@ NO_TENSOR = Meta((), np.dtype(object))
 
 def meta_of(value: Any) -> Meta:
     """Shape and dtype of an argument or output."""
+    if type(value) in TENSORS:
+        array = value._array
+        return Meta(array.shape, array.dtype)
     return Meta(value.shape, value.dtype) if isinstance(value, Tensor) else NO_TENSOR
 
 
@@ -258,9 +269,10 @@ class FunctionCall(Call):
         outputs: Sequence[Any],
         single: bool,
     ) -> None:
-        super().__init__(_operation(definition.__name__), tuple(map(meta_of, args)), {})
+        metas = tuple([meta_of(a) for a in args])
+        super().__init__(_operation(definition.__name__), metas, {})
         self.definition, self.ctx = definition, ctx
-        results = tuple(map(meta_of, outputs))
+        results = tuple([meta_of(y) for y in outputs])
         self.nout, self.result = len(results), results[0]
         self.out_metas = () if single else results
         self.saves_tensors = bool(ctx._for_backward)
@@ -282,7 +294,7 @@ class FunctionCall(Call):
         for k, meta in enumerate(self.metas):
             if type(arrays[k]) is RowSparseArray:
                 self.row_sparse = True
-            elif arrays[k] is not None:
+            elif arrays[k] is not None and not _fits(arrays[k], meta):
                 arrays[k] = conform(arrays[k], meta)
         return arrays, 0
 
@@ -299,27 +311,35 @@ class FunctionCall(Call):
 
     def _run(self, parts: Sequence[Tensor | None], mask: int, recording: bool) -> list[Any]:
         """Gradients of the inputs in ``mask``, not yet summed to their shapes."""
-        if self.ctx._materializes:
+        if _among(None, parts) and self.ctx._materializes:
             parts = [
                 Tensor(zeros(meta.shape, meta.dtype))
                 if grad is None and meta is not NO_TENSOR
                 else grad
                 for grad, meta in zip(parts, self.results, strict=True)
             ]
-        with user_code(recording, state.task):
+        before, depth = state.grad_enabled, state.depth
+        try:  # as ``user_code``, in a third of its time
+            state.grad_enabled, state.depth = recording, depth + 1
+            state.refresh()
             returned = self.definition.run_backward(self.ctx, parts)
+        finally:
+            state.grad_enabled, state.depth = before, depth
+            state.refresh()
         values = returned if isinstance(returned, tuple) else (returned,)
         self._check_number(values)
-        return [
-            as_gradient(self.op.name, k, values[k], meta)
-            if mask >> k & 1 and values[k] is not None
-            else None
-            for k, meta in enumerate(self.metas)
-        ]
+        gradients: list[Any] = []
+        for k, meta in enumerate(self.metas):
+            value = values[k] if mask >> k & 1 else None
+            if value is not None and not (type(value) is Tensor and _fits(value._array, meta)):
+                value = as_gradient(self.op.name, k, value, meta)
+            gradients.append(value)
+        return gradients
 
     def _check_number(self, values: tuple) -> None:
         """Raise unless there is a gradient, or None, for each input and none besides."""
-        name, count = f"{self.op.name}.backward", len(self.metas)
+        count = len(self.metas)
+        name = f"{self.op.name}.backward"
         if len(values) < count:
             raise NumgradRuntimeError(
                 f"{name}: returned {len(values)} gradients, but forward has {count} inputs; return "
@@ -384,6 +404,11 @@ class DeadEnd(Call):
         return self.backward(mask, g, ())[0]
 
 
+def _fits(array: Any, meta: Meta) -> bool:
+    """Whether an array has the shape and dtype of an input, as most gradients do."""
+    return array.dtype == meta.dtype and array.shape == meta.shape
+
+
 def as_gradient(function: str, position: int, value: Any, meta: Meta) -> Any:
     """Make a backward's result for an input a Tensor that can be summed to its shape.
 
@@ -428,19 +453,37 @@ def as_gradient(function: str, position: int, value: Any, meta: Meta) -> Any:
 
 def run(definition: Definition, args: tuple, keywords: dict[str, Any]) -> tuple[Any, FunctionCtx]:
     """Outputs of the forward, recorded if an input requires grad, and the ctx."""
-    needs = tuple([isinstance(a, Tensor) and bool(a.requires_grad) for a in args])
-    mask = sum(1 << k for k, need in enumerate(needs) if need) if state.grad_enabled else 0
-    edges = tuple([edge_of(a) if mask >> k & 1 else None for k, a in enumerate(args)])
-    versions = {id(a): write_count(a) for a in args if isinstance(a, Tensor)}
-    ctx = FunctionCtx(definition.__name__, needs)
-    with ThreadSettings(grad_enabled=False):
+    recording = state.grad_enabled
+    needs: list[bool] = []
+    edges: list[Any] = []
+    mask = 0
+    for a in args:
+        # of a tensor that shows no other's memory the attribute is up to date
+        need = isinstance(a, Tensor) and (
+            (a._requires_grad and a._memory is None) or bool(a.requires_grad)
+        )
+        if need and recording:
+            mask |= 1 << len(needs)
+            edges.append(edge_of(a))
+        else:
+            edges.append(None)
+        needs.append(need)
+    ctx = definition.context()(definition.__name__, tuple(needs))
+    start = next_sequence()
+    try:
+        state.grad_enabled = False
+        state.refresh()
         returned = as_tensors(definition.run_forward(ctx, args, keywords), args)
+    finally:
+        state.grad_enabled = recording
+        state.refresh()
     outputs = _Outputs(ctx, args, returned)
-    outputs.count_writes(versions)
+    if outputs.dirty:
+        outputs.count_writes(start)
     if mask and outputs.differentiable:
         outputs.check_rewritable()
         outputs.record(
-            FunctionCall(definition, ctx, args, outputs.values, outputs.single), mask, edges
+            FunctionCall(definition, ctx, args, outputs.values, outputs.single), mask, tuple(edges)
         )
     results = outputs.placed()
     ctx._forget()
@@ -451,7 +494,7 @@ def as_tensors(returned: Any, args: tuple) -> Any:
     """Replace arrays that a forward returned by Tensors."""
     if isinstance(returned, tuple):
         return tuple([_as_tensor(value, args) for value in returned])
-    return _as_tensor(returned, args)
+    return returned if type(returned) is Tensor else _as_tensor(returned, args)
 
 
 def _as_tensor(value: Any, args: tuple) -> Any:
@@ -485,9 +528,9 @@ class _Outputs:
             for k, value in enumerate(self.values)
             if isinstance(value, Tensor)
             and value.dtype.kind in "fc"
-            and not _among(value, ctx._non_differentiable)
+            and not (ctx._non_differentiable and _among(value, ctx._non_differentiable))
         ]
-        self.dirty = list(filter(self._was_input, ctx._dirty))
+        self.dirty = list(filter(self._was_input, ctx._dirty)) if ctx._dirty else ()
         self.node: Node | None = None
 
     def slot(self, k: int) -> int:
@@ -512,10 +555,11 @@ class _Outputs:
             )
         return True
 
-    def count_writes(self, versions: dict[int, int]) -> None:
-        """Count a write to each dirty input, unless an operation has done so."""
+    def count_writes(self, start: int) -> None:
+        """Count a write to each dirty input, unless an operation has done so since ``start``."""
         for tensor in self.dirty:
-            if write_count(tensor) == versions[id(tensor)] and version_of(tensor) is not INFERENCE:
+            version = version_of(tensor)
+            if version is not INFERENCE and is_current(version, start):
                 mark_written(tensor)
 
     def check_rewritable(self) -> None:
@@ -531,17 +575,18 @@ class _Outputs:
         """Make the node."""
         saved = ()
         if self.ctx._for_backward:
-            saved = (SavedTensors(self.ctx._for_backward, self._slot_of),)
+            saved = (SavedTensors(self.ctx._for_backward, self._slots()),)
         self.node = history.record(call, mask, edges, saved)
         self.ctx._node = ref(self.node)
 
-    def _slot_of(self, tensor: Tensor | None) -> int | None:
-        """The ``_slot`` of a saved tensor that the node's history leads to."""
+    def _slots(self) -> dict[int, int]:
+        """The ``_slot`` of each output that the node's history leads to, by ``id``."""
+        slots: dict[int, int] = {}
         for k in self.differentiable:
             value = self.values[k]
-            if value is tensor and (not _among(value, self.args) or _among(value, self.dirty)):
-                return self.slot(k)
-        return None
+            if not _among(value, self.args) or _among(value, self.dirty):
+                slots.setdefault(id(value), self.slot(k))
+        return slots
 
     def placed(self) -> tuple:
         """The outputs as the caller gets them."""
@@ -549,7 +594,7 @@ class _Outputs:
         for k, value in enumerate(self.values):
             if isinstance(value, Tensor):
                 recorded = self.node is not None and k in self.differentiable
-                first = next(j for j in range(k + 1) if self.values[j] is value)
+                first = next(j for j in range(k + 1) if self.values[j] is value) if k else 0
                 if first < k:
                     value = results[first]
                 else:
@@ -562,9 +607,10 @@ class _Outputs:
         return tuple(results)
 
     def _place(self, value: Tensor, slot: int, recorded: bool) -> Tensor:
-        if recorded and _among(value, self.dirty):
+        dirty = bool(self.dirty) and _among(value, self.dirty)
+        if recorded and dirty:
             return self._rewrite(value, slot)
-        elif _among(value, self.args) and not _among(value, self.dirty):
+        if not dirty and _among(value, self.args):
             value = _view(value) if recorded or not value._requires_grad else value.detach()
         elif value._requires_grad:
             value = value.detach()
@@ -597,4 +643,7 @@ def _view(tensor: Tensor) -> Tensor:
 
 
 def _among(value: Any, tensors: Sequence[Any]) -> bool:
-    return any(value is tensor for tensor in tensors)
+    for tensor in tensors:  # noqa: SIM110 (a generator takes three times as long)
+        if value is tensor:
+            return True
+    return False

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -256,7 +257,7 @@ class _BatchedCtx(function_call.FunctionCtx):
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors, which ``saved_tensors`` of the backward gives back."""
-        self._tensors("save_for_backward", tensors)
+        tensors = self._tensors("save_for_backward", tensors)
         self._saved_examples = tuple(map(self._level.owns, tensors))
         self._whole.save_for_backward(
             *[
@@ -292,6 +293,14 @@ class _BatchedCtx(function_call.FunctionCtx):
         self._forget()
 
 
+@cache
+def _context_of_examples(kind: type[function_call.FunctionCtx]) -> type[_BatchedCtx]:
+    """The class of the ctx of examples for a Function with a ctx of that class."""
+    if issubclass(_BatchedCtx, kind):
+        return _BatchedCtx
+    return type(kind.__name__, (kind, _BatchedCtx), {})  # pyright: ignore
+
+
 class _OfBatches:
     """A Function of whole batches, made of one of examples: Note [Functions under interpreters]."""
 
@@ -308,6 +317,10 @@ class _OfBatches:
         """One example of a batch; what is no Tensor stays."""
         return Batched(whole, self.level) if isinstance(whole, Tensor) else whole
 
+    def context(self) -> type[function_call.FunctionCtx]:
+        """The class of the ctx of the whole batch."""
+        return function_call.FunctionCtx
+
     def vmap_rule(self) -> None:
         """None: an outer batch runs this one's code on its examples."""
 
@@ -315,7 +328,7 @@ class _OfBatches:
         self, ctx: function_call.FunctionCtx, args: tuple, keywords: dict[str, Any]
     ) -> Any:
         """Outputs of the forward for all examples."""
-        self.ctx = _BatchedCtx(self.level, ctx)
+        self.ctx = _context_of_examples(self.function.context())(self.level, ctx)
         with interpreter(self.level):
             examples = self._examples(args)
             returned = function_call.as_tensors(

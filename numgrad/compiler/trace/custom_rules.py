@@ -132,7 +132,7 @@ class Ruled:
     """A Function, as a trace sees it: Note [Rules in graphs]."""
 
     def __init__(self, function: Any) -> None:
-        self.function = function
+        self.function, self.context = function, function.context
         self.__name__ = function.__name__
         self.sources: list[TracedArray] = []
 

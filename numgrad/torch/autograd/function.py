@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from numgrad.autograd import function as base
-from numgrad.autograd.function.function_call import FunctionCtx as BaseCtx
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.errors import warn
 from numgrad.torch.autograd.graph import node_class
 from numgrad.torch.wrapping import (
     Tensor,
-    face_function,
     known,
     refuse_transformed,
     same,
@@ -22,28 +20,8 @@ from numgrad.torch.wrapping import (
 once_differentiable = base.once_differentiable
 
 
-_OF_TENSORS = ("save_for_backward", "save_for_forward", "mark_dirty", "mark_non_differentiable")
-"""Methods of a context that take Tensors."""
-
-
-class FunctionCtx:
-    """The context of a call as ``forward`` and ``backward`` see it; attributes are the call's."""
-
-    __slots__ = ("_ctx",)
-    _ctx: BaseCtx
-
-    def __init__(self, ctx: BaseCtx) -> None:
-        object.__setattr__(self, "_ctx", ctx)
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(object.__getattribute__(self, "_ctx"), name)
-        return face_function(value) if name in _OF_TENSORS else value
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._ctx, name, value)
-
-    def __delattr__(self, name: str) -> None:
-        delattr(self._ctx, name)
+class FunctionCtx(base.FunctionCtx):
+    """The context of a call, whose Tensors are of this room."""
 
     @property
     def saved_variables(self) -> tuple[Any, ...]:
@@ -54,7 +32,10 @@ class FunctionCtx:
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """The Tensors that ``save_for_backward`` kept."""
-        return tuple(map(same, self._ctx.saved_tensors))
+        return tuple([same(t) for t in super().saved_tensors])
+
+    def _tensors(self, method: str, tensors: tuple) -> tuple:
+        return super()._tensors(method, unwrap(tensors))
 
 
 class Function(base.Function):
@@ -67,13 +48,10 @@ class Function(base.Function):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Call the Function."""
-        if not cls._defines("setup_context"):
+        if cls.setup_context is base.Function.setup_context:
             refuse_transformed(f"autograd.Function {cls.__name__} without setup_context")
-        given = tuple(map(unwrap, args))
-        for a in args:
-            if isinstance(a, Tensor):
-                known(a)
-        result = super().apply(*given, **unwrap(kwargs))
+        given = [known(a)._tensor if isinstance(a, Tensor) else unwrap(a) for a in args]
+        result = super().apply(*given, **(unwrap(kwargs) if kwargs else kwargs))
         ours = {id(b): a for a, b in zip(args, given, strict=True) if a is not b}
         if not isinstance(result, tuple):
             return ours[id(result)] if id(result) in ours else wrap(result)
@@ -83,27 +61,25 @@ class Function(base.Function):
         return tuple([ours[id(r)] for r in result])
 
     @classmethod
-    def run_forward(cls, ctx: BaseCtx, args: tuple, keywords: dict[str, Any]) -> Any:
+    def context(cls) -> type[FunctionCtx]:
+        """The class of ``ctx``."""
+        return FunctionCtx
+
+    @classmethod
+    def run_forward(cls, ctx: base.FunctionCtx, args: tuple, keywords: dict[str, Any]) -> Any:
         """Call ``forward``, and ``setup_context`` if there is one."""
-        given, named = (
-            tuple([same(a) if isinstance(a, Base) else wrap(a) for a in args]),
-            wrap(keywords),
-        )
-        if not cls._defines("setup_context"):
-            return unwrap(cls.forward(FunctionCtx(ctx), *given, **named))
-        output = cls.forward(*given, **named)
-        cls.setup_context(FunctionCtx(ctx), given, output)
-        return unwrap(output)
+        given = tuple([same(a) if isinstance(a, Base) else wrap(a) for a in args])
+        return unwrap(super().run_forward(ctx, given, wrap(keywords)))
 
     @classmethod
-    def run_backward(cls, ctx: BaseCtx, grads: Any) -> Any:
+    def run_backward(cls, ctx: base.FunctionCtx, grads: Any) -> Any:
         """Call ``backward``, by whichever of its two names."""
-        return unwrap(super().run_backward(FunctionCtx(ctx), wrap(tuple(grads))))  # pyright: ignore
+        return unwrap(super().run_backward(ctx, [wrap(g) for g in grads]))
 
     @classmethod
-    def run_jvp(cls, ctx: BaseCtx, tangents: Any) -> Any:
+    def run_jvp(cls, ctx: base.FunctionCtx, tangents: Any) -> Any:
         """Call ``jvp``."""
-        return unwrap(super().run_jvp(FunctionCtx(ctx), wrap(tuple(tangents))))  # pyright: ignore
+        return unwrap(super().run_jvp(ctx, [wrap(t) for t in tangents]))
 
     @classmethod
     def vmap_rule(cls) -> Any:
