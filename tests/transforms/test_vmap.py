@@ -411,8 +411,8 @@ def test_writes_of_a_batch_do_not_grow_with_its_length():
 
 def test_examples_draw_different_numbers_the_same_or_none():
     def draw(x, randomness):
-        np.random.seed(0)
-        return ng.vmap(lambda x: x + ng.random.uniform(size=2), randomness=randomness)(x)
+        rng = ng.random.default_rng(0)
+        return ng.vmap(lambda x: x + rng.uniform(size=2), randomness=randomness)(x)
 
     x = np.zeros(3)
     different, same = draw(x, "different"), draw(x, "same")

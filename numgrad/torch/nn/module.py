@@ -37,6 +37,7 @@ class _Uninitialized(uninitialized.Uninitialized):
 
     __slots__ = ()
     _tensor: Any
+    data: Any
     _of_numgrad: ClassVar[Any]
 
     def __new__(
@@ -110,7 +111,8 @@ class Module(_base):
         params: list[Any] = [p for p in self._parameters.values() if p is not None]
         lazy = [b for b in self._buffers.values() if isinstance(b, UninitializedBuffer)]
         with no_grad():
-            for x in [*params, *[p.grad for p in params if p.grad is not None], *lazy]:
+            gradients = [p.grad for p in params if p.grad is not None]
+            for x in (*params, *gradients, *lazy):
                 before = x.data if isinstance(x, _Uninitialized) else x
                 if (new := fn(before)) is not before:
                     x.data = new
