@@ -304,6 +304,20 @@ class TensorMembers:
         """The Tensor in the dtype of another."""
         return self.to(other.dtype)
 
+    # of a shape, since calls with integers are those that machine code learns
+
+    def expand_as(self, other: Any) -> Any:
+        """Show it in the shape of another, by broadcasting."""
+        return self.expand(other.shape)  # pyright: ignore[reportAttributeAccessIssue]
+
+    def view_as(self, other: Any) -> Any:
+        """Show it in the shape of another."""
+        return self.view(other.shape)  # pyright: ignore[reportAttributeAccessIssue]
+
+    def reshape_as(self, other: Any) -> Any:
+        """Arrange its elements in the shape of another."""
+        return self.reshape(other.shape)  # pyright: ignore[reportAttributeAccessIssue]
+
     def cpu(self, memory_format: Any = None) -> Any:
         """The Tensor on the CPU: itself."""
         return self
