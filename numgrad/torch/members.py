@@ -107,6 +107,14 @@ class TensorMembers:
     def grad(self) -> None:
         self._tensor.grad = None
 
+    def __delattr__(self, name: str) -> None:
+        member = getattr(type(self), name, None)
+        if name in ("_grad_fn", "_backward_hooks") or (
+            isinstance(member, property) and member.fdel is None
+        ):
+            raise NumgradRuntimeError(f"{name}: cannot be deleted; only .grad and your own can be")
+        object.__delattr__(self, name)
+
     @property
     def grad_fn(self) -> Any:
         """The node that made it, or None."""
