@@ -47,6 +47,7 @@ class AxisOp(Op):
         Whether no elements at all reduce to something (sum: 0) or are an error (max).
     """
 
+    planned = True
     implied = ("n",)
     parameters: ClassVar = {
         "axis=None": ("int or tuple of ints", "Axes over which it works; by default all."),

@@ -124,7 +124,7 @@ def broadcasting_rule(
     op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
 ) -> Any:
     """Operands with axes of length 1 where an example has fewer than others."""
-    ndim = max(o.ndim for o in operands)
+    ndim = max([o.ndim for o in operands])
     return bind(op, tuple([o.aligned(ndim) for o in operands]), params)
 
 

@@ -13,7 +13,7 @@ from numgrad.core.batching import BatchOperand, apply, broadcasting_rule, with_p
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.foreign import is_sparse_kind, refuse_mask
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind, state
+from numgrad.core.interpreter import bind, interpret, state
 from numgrad.core.op import OPS, Op, not_real
 from numgrad.core.plan import CONSUMES, Call, conform, sum_to_shape
 from numgrad.core.prepared import Prepared

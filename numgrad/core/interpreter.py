@@ -321,8 +321,8 @@ class State(threading.local):
     """The reason why there may be none."""
     mutation: Any = None
     """The store of old values of saved tensors that are written to, if that is allowed."""
-    anomaly: bool = False
-    """Whether nodes remember the lines that recorded them."""
+    anomaly: Any = False
+    """Whether nodes remember the lines that recorded them; or the function that then names them."""
     check_nan: bool | str = True
     """Whether a backward then fails on NaN, and results are looked at: see ``GRADIENTS``."""
     running: Any = None
@@ -431,6 +431,28 @@ class ThreadSettings:
         state.exchange(self._before)
 
 
+class Interpreters:
+    """Other interpreters of the thread, for one ``with`` block."""
+
+    __slots__ = ("_before", "_stack")
+
+    def __init__(self, *stack: Interpreter) -> None:
+        self._stack = stack
+
+    def __enter__(self) -> None:
+        self._before = state.interpreters
+        try:
+            state.interpreters = self._stack
+            state.refresh()
+        except BaseException:  # such as a signal handler's
+            self.__exit__()
+            raise
+
+    def __exit__(self, *exception: object) -> None:
+        state.interpreters = self._before
+        state.refresh()
+
+
 class Changing:
     """A context manager that changes settings of the thread; threads may share one.
 
@@ -506,6 +528,11 @@ _ORDINARY = frozenset(
 
 
 def bind(op: Any, args: tuple, params: dict[str, Any]) -> Any:
+    """Apply ``op``: by the function behind its calls if that finds plans, else ``interpret``."""
+    return op(*args, **params) if state.mode and op.planned else interpret(op, args, params)
+
+
+def interpret(op: Any, args: tuple, params: dict[str, Any]) -> Any:
     """Apply ``op`` under the current interpreter; some operands say themselves what it means."""
     for a in args:
         kind = type(a)
@@ -522,7 +549,7 @@ def bind(op: Any, args: tuple, params: dict[str, Any]) -> Any:
     except UnknownParameter as error:
         wider = op.wider if error.op is op else None
         if wider is not None and params.keys() <= {*wider.params, *wider.stand_ins}:
-            return bind(wider, args, params)
+            return interpret(wider, args, params)
         if args and not hasattr(args[0], "grad_fn") and type(args[0]) not in (list, tuple):
             copy = import_module("numgrad.core.op").OPS["copy"]  # which imports this module
             args = (bind(copy, args[:1], {}), *args[1:])  # NumPy asks a Tensor

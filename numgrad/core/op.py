@@ -92,6 +92,9 @@ class Op(Documented):
     implied: tuple[str, ...] = ()
     auxiliaries: tuple[str, ...] = ()
     differentiable = True
+    planned = False
+    """Whether the function behind calls finds plans of calls that were made before."""
+
     materializes = True
     materializes_tangents = True
     stand_ins: Mapping[str, Callable[[Any], dict[str, Any]]] = MappingProxyType({})

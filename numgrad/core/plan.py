@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from numgrad.core.formula import GradientFormula, Meta
-from numgrad.core.interpreter import bind, raw, state
+from numgrad.core.interpreter import interpret, raw, state
 from numgrad.core.op import OPS, Op
 
 CONSUMES = 2
@@ -231,10 +231,11 @@ class Planned(Op):
     of operands that require grad, a bit for each operand that is saved and one for the result).
     """
 
+    planned = True
     plans: dict[tuple, Any]
     whole = False
     """Whether kernels take arrays as they are, none raveled, and backwards need at most two."""
-    bind = staticmethod(bind)
+    bind = staticmethod(interpret)
     """Compute a call that no plan is ready for."""
     check: Callable[[Sequence[Any]], None] | None = None
     """A check that raises for integers that it cannot compute with."""

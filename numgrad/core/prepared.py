@@ -36,6 +36,8 @@ class Prepared(Primitive):
     NumPy, no operations. ``g`` has any strides. None leaves it to the formulas.
     """
 
+    planned = True
+
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         super().__init__(function, **options)
         self.plans: dict[tuple, PreparedCall] = {}

@@ -22,7 +22,7 @@ from numgrad.codegen import threads
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.codegen.memory import allocator
 from numgrad.codegen.threads import serial_ns
-from numgrad.core.declare import Meta, bind, broadcast_lengths, is_sparse_kind
+from numgrad.core.declare import Meta, broadcast_lengths, interpret, is_sparse_kind
 from numgrad.core.plan import Plan, Planned, conform, remember
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.products import dense
@@ -41,7 +41,7 @@ class MatMul(Planned):
         for a in args:
             if is_sparse_kind(type(a)) and len(args) == 2 and not params:
                 return import_module("numgrad.operations.sparse_matrices").product(*args)
-        return bind(op, args, params)
+        return interpret(op, args, params)
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         super().__init__(function, **options)

@@ -19,11 +19,13 @@ _namespace(
     globals(),
     {
         "numgrad.stats.counts": "bernoulli binom categorical geom multinomial nbinom poisson",
+        "numgrad.stats.covariance": "Covariance",
+        "numgrad.stats.divergence": "kl_divergence",
         "numgrad.stats.half_line": "beta chi2 expon f gamma=gamma_ genpareto halfcauchy halfnorm "
         "invgamma lognorm pareto rayleigh weibull_min",
         "numgrad.stats.kernel_density": "gaussian_kde",
-        "numgrad.stats.line": "cauchy gumbel_r laplace logistic norm skewnorm t truncnorm uniform "
-        "vonmises",
+        "numgrad.stats.line": "cauchy continuous_bernoulli gumbel_r laplace logistic norm "
+        "skewnorm t truncnorm uniform vonmises",
         "numgrad.stats.vectors": "dirichlet multivariate_normal multivariate_t wishart",
     },
     {"*": "there is no such distribution here; scipy.stats takes arrays without gradients"},

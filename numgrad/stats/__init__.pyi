@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, DTypeLike
 from numgrad import Tensor
 from numgrad.stats.counts import categorical as categorical
 from numgrad.stats.counts import multinomial as multinomial
+from numgrad.stats.covariance import Covariance as Covariance
+from numgrad.stats.divergence import kl_divergence as kl_divergence
 from numgrad.stats.kernel_density import gaussian_kde as gaussian_kde
 from numgrad.stats.vectors import dirichlet as dirichlet
 from numgrad.stats.vectors import multivariate_normal as multivariate_normal
@@ -310,6 +312,12 @@ class _cauchy(_Continuous):
     def _parameters(self, loc: _Array = 0.0, scale: _Array = 1.0) -> None: ...
 
 cauchy: _cauchy
+
+class _continuous_bernoulli(_Continuous):
+    """Continuous Bernoulli distribution: densities proportional to ``exp(logits * x)`` on [0, 1]."""
+    def _parameters(self, logits: _Array, loc: _Array = 0.0, scale: _Array = 1.0) -> None: ...
+
+continuous_bernoulli: _continuous_bernoulli
 
 class _gumbel_r(_Continuous):
     """Gumbel distribution of maxima."""

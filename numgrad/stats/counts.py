@@ -268,6 +268,8 @@ class Multinomial(Family):
         """Random counts."""
         return generator_from("multinomial.rvs", random_state).multinomial(n, p, size)
 
+    _mean, _entropy = mean, entropy
+
 
 poisson, binom, bernoulli = Poisson("poisson"), Binomial("binom"), Bernoulli("bernoulli")
 nbinom, geom = NegativeBinomial("nbinom"), Geometric("geom")

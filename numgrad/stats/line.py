@@ -279,6 +279,61 @@ class Uniform(Continuous):
     """Uniform distribution over ``loc`` to ``loc + scale``."""
 
 
+_TILT = (0, 1 / 2, 1 / 24, 0, -1 / 2880, 0, 1 / 181440, 0, -1 / 9676800, 0, 1 / 479001600)
+"""Coefficients of Taylor's series of ``log_tilt``."""
+
+
+def log_tilt(t: Any, order: int = 0) -> Any:
+    """Derivative of an order up to 2 of ``log((exp(t) - 1) / t)``; its series where ``t`` is small.
+
+    Of densities proportional to ``exp(t x)`` on [0, 1] it is the logarithm of the normalizer, the
+    mean and the variance.
+    """
+    near = np.abs(t) < 0.3
+    few, many = np.where(near, t, 0.0), np.where(near, 1.0, t)
+    series = 0.0
+    for coefficient in np.polynomial.polynomial.polyder(_TILT, order)[::-1].tolist():
+        series = series * few + coefficient
+    if order == 0:
+        size = np.abs(many)
+        formula = 0.5 * (many + size) + np.log(-np.expm1(-size) / size)
+    elif order == 1:
+        formula = 0.5 * (1 + 1 / np.tanh(0.5 * many)) - 1 / many
+    else:
+        formula = 1 / many**2 - 0.25 * (1 / np.tanh(0.5 * many) ** 2 - 1)
+    return np.where(near, series, formula)
+
+
+@formulas(
+    valid=lambda logits: [logits == logits],
+    support=lambda logits: (0.0, 1.0),
+    logpdf=lambda y, logits: logits * y - log_tilt(logits),
+    cdf=lambda y, logits: y * np.exp(log_tilt(logits * y) - log_tilt(logits)),
+    mean=lambda logits: log_tilt(logits, 1),
+    var=lambda logits: log_tilt(logits, 2),
+    entropy=lambda logits: log_tilt(logits) - logits * log_tilt(logits, 1),
+)
+class ContinuousBernoulli(Continuous):
+    """Continuous Bernoulli distribution: densities proportional to ``exp(logits * x)`` on [0, 1].
+
+    It is the likelihood of grey values that a Bernoulli distribution is of black and white ones
+    (Loaiza-Ganem, Cunningham, "The continuous Bernoulli", 2019).
+    """
+
+    shapes = ("logits",)
+
+    def _sf(self, y, logits):
+        return self._cdf(1 - y, -logits)
+
+    def _ppf(self, q, logits):
+        near, rising = np.abs(logits) < np.finfo(logits.dtype).eps ** 0.25, logits > 0
+        p = np.where(rising, 1 - q, q)
+        series = q + q * (1 - q) * (0.5 * logits + logits**2 * (1 - 2 * q) / 6)
+        falling = -np.abs(np.where(near, 1.0, logits))
+        formula = np.log1p(p * np.expm1(falling)) / falling
+        return np.where(near, series, np.where(rising, 1 - formula, formula))
+
+
 def _log_interval(low: Any, high: Any) -> Any:
     """Logarithm of the probability of an interval in the left half."""
     whole = np.isinf(low)
@@ -368,3 +423,4 @@ norm, t, logistic, laplace = Normal("norm"), StudentT("t"), Logistic("logistic")
 cauchy, gumbel_r, uniform = Cauchy("cauchy"), Gumbel("gumbel_r"), Uniform("uniform")
 skewnorm, vonmises = SkewNormal("skewnorm"), VonMises("vonmises")
 truncnorm = TruncatedNormal("truncnorm")
+continuous_bernoulli = ContinuousBernoulli("continuous_bernoulli")

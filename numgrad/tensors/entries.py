@@ -4,7 +4,7 @@ Note [Hot path]
 ---------------
 The common case of a planned operation is a function with everything written out: Tensors, arrays
 and numbers whose plan exists, over contiguous memory. Everything else, from a list to a missing
-plan, goes through ``bind``, which makes the plan the hot path finds next time. The function is
+plan, goes through ``interpret``, which makes the plan the hot path finds next time. The function is
 made from one template, as source text that is compiled once for all operations of a shape: how many
 operands there are, and whether the last may be left out. First the kinds of the operands are
 found, one after the other, and with them the key of the plan; the kernel is called; then comes what
@@ -46,7 +46,7 @@ from numgrad.codegen.locks import ENTRIES
 from numgrad.core.arguments import UnknownParameter, complete
 from numgrad.core.axis import AxisOp
 from numgrad.core.elementwise import SMALL
-from numgrad.core.interpreter import bind, state
+from numgrad.core.interpreter import interpret, state
 from numgrad.core.op import Op
 from numgrad.core.plan import Planned, remember
 from numgrad.core.prepared import Prepared
@@ -132,7 +132,7 @@ def _planner(op: AxisOp) -> Callable[..., Any]:
     """Make the function that calls an operation along axes in a new way, and notes its plan."""
 
     def call(key: tuple, args: tuple, params: dict[str, Any]) -> Any:
-        out = bind(op, args, params)
+        out = interpret(op, args, params)
         try:
             args, params = complete(op, args, params)
         except UnknownParameter:  # of NumPy's, which has been answered
@@ -149,7 +149,7 @@ def _preparer(op: Prepared) -> Callable[..., Any]:
     """Make the function that calls a prepared operation in a new way, and notes its plan."""
 
     def call(key: tuple, args: tuple, params: dict[str, Any]) -> Any:
-        out = bind(op, args, params)
+        out = interpret(op, args, params)
         try:
             args, params = complete(op, args, params)
         except UnknownParameter:  # of NumPy's, which has been answered
@@ -226,7 +226,7 @@ class Template:
 
     def bound(self, operands: str) -> str:
         """The call by way of the interpreter; the operation may look at operands first."""
-        bind = "op.bind" if self.whole else "bind"
+        bind = "op.bind" if self.whole else "interpret"
         if self.watched:
             return f"return call(op, partial({bind}, op), {operands}, params)"
         return f"return {bind}(op, {operands}, params)"
@@ -397,9 +397,9 @@ def _compiled(template: Any) -> Callable[..., Any]:
     """Compile a template's source, which defines ``make``."""
     scope: dict[str, Any] = {
         "Node": Node, "Parameter": Parameter, "Tensor": Tensor,
-        "UnknownParameter": UnknownParameter, "bind": bind, "count_call": hot_paths.count_call,
-        "keep": keep, "missing": _MISSING, "ndarray": np.ndarray,
-        "new_tensor": new_tensor, "refresh": refresh,
+        "UnknownParameter": UnknownParameter, "interpret": interpret,
+        "count_call": hot_paths.count_call, "keep": keep, "missing": _MISSING,
+        "ndarray": np.ndarray, "new_tensor": new_tensor, "refresh": refresh,
         "state": state, "template": template, "waiting": hot_paths.waiting,
     }  # fmt: skip
     exec(compile(template.source(), generated(f"entry of {template}"), "exec"), scope)
@@ -446,8 +446,8 @@ class PreparedTemplate:
         """The call by way of the interpreter, of operands that may be missing."""
         operands = f"tuple([v for v in ({', '.join(names)}, *rest) if v is not missing])"
         if self.watched:
-            return f"return call(op, partial(bind, op), {operands}, params)"
-        return f"return bind(op, {operands}, params)"
+            return f"return call(op, partial(interpret, op), {operands}, params)"
+        return f"return interpret(op, {operands}, params)"
 
     def plan(self, names: list[str]) -> list[str]:
         """Find arrays, ``mask`` and ``plan``."""
@@ -527,7 +527,7 @@ class PreparedTemplate:
 class ComposedTemplate:
     """The source of the functions behind calls of what is composed of other operations.
 
-    Some operands say themselves what an operation means: ``bind`` asks them.
+    Some operands say themselves what an operation means: ``interpret`` asks them.
     """
 
     watched: bool = False
@@ -541,7 +541,7 @@ class ComposedTemplate:
     def called(self) -> list[str]:
         """Call the function, or leave the call to an interpreter."""
         if self.watched:
-            return ["return call(op, partial(bind, op), args, params)"]
+            return ["return call(op, partial(interpret, op), args, params)"]
         return [
             "if state.mode:",
             "    for a in args:",
@@ -552,7 +552,7 @@ class ComposedTemplate:
             "            return op.expanded(args, params)",
             "        except UnknownParameter as error:",
             "            return error.as_numpy(op, args, params)",
-            "return bind(op, args, params)",
+            "return interpret(op, args, params)",
         ]
 
 

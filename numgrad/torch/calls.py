@@ -224,9 +224,15 @@ class TableRow:
             d = self.common_dtype(values)
             if not any(isinstance(v, Base | list | tuple) for v in values):
                 options[self.operands[0]] = Base(np.asarray(values[0], d))  # as in add(2, 3)
-        for name in self.operands if d is not None else ():
+        if d is None:
+            return
+        # masks beside numbers are such for NumPy, too, and the call stays one operation
+        masks = isinstance(self.op, Elementwise) and d in [getattr(v, "dtype", 0) for v in values]
+        for name in self.operands:
             if name in options:
                 value = options[name]
+                if masks and d.kind in "fc" and getattr(value, "dtype", d).kind == "b":
+                    continue
                 several = isinstance(value, tuple | list)
                 options[name] = [cast(v, d) for v in value] if several else cast(value, d)
 
@@ -568,10 +574,14 @@ def inplace_of(row: TableRow, operator: bool = False) -> Callable[..., Any]:
         if "restrides" in row.flags:
             restride(self, names, row, args, params)
             return self
-        if row.op is not None and not params:
+        if row.op is not None and (not params or [*params] == ["alpha"]):
             given = _plain(row, (self, *args))
             if given is not None and len(given) == len(row.op.inputs):
                 try:
+                    if params and type(args[0]) is Tensor:  # by machine code, both
+                        return method(self, FUNCTIONS["mul"](args[0], params["alpha"]))
+                    if params:
+                        given = (target, given[1] * params["alpha"])
                     write_operation(row.op, names, target, given[1:], {})
                 except (NumgradTypeError, NumgradValueError):
                     pass  # which the general way refuses with PyTorch's class of errors

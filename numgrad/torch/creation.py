@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from functools import reduce, wraps
-from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
 
 import numgrad as ng
-from numgrad.autograd.batching.selected import levels_of, spread
+from numgrad.autograd.batching.selected import as_examples
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.autograd.versions import INFERENCE
 from numgrad.core.interpreter import state
@@ -23,21 +23,15 @@ from numgrad.errors import (
     NumgradValueError,
 )
 from numgrad.torch import dtypes
-from numgrad.torch.dtypes import as_numpy, get_default_dtype, sizes
+from numgrad.torch.calls import pairs, write
+from numgrad.torch.dtypes import as_numpy, get_default_dtype
 from numgrad.torch.memory import arranged
 from numgrad.torch.wrapping import Tensor, known, unwrap, wrapped
 
-_SHARED = [
-    Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation="Any")
-    for name, value in (("out", None), ("dtype", None), ("device", None), ("requires_grad", False))
-]
-_OPTIONS = ("device", "layout", "pin_memory", "memory_format", "names")
 
-
-def options(
-    name: str, device: Any = None, layout: Any = None, pin_memory: Any = False,
-    memory_format: Any = None, names: Any = None,
-) -> None:  # fmt: skip
+def check_options(
+    name: str, device: Any = None, layout: Any = None, pin_memory: Any = False
+) -> None:
     """Check the options that all functions share, of which the CPU has one value each."""
     if device is not None:
         dtypes.device(device)
@@ -63,74 +57,76 @@ def finished(array: Any, requires_grad: bool = False) -> Tensor:
 def maker(make: Callable[..., Any]) -> Callable[..., Tensor]:
     """A function of PyTorch's that makes a Tensor, of one that makes an array or a Tensor.
 
-    It takes what all share: ``out``, ``dtype``, ``requires_grad`` and the ``options``; ``make``
-    gets NumPy's dtype as ``d``, or None where none is given.
+    It takes what all share: ``out``, ``dtype``, ``requires_grad`` and options of memory. ``make``
+    gets NumPy's dtype, or None where none is given: floats of its array become the default ones.
     """
-    name, own = make.__name__.rstrip("_"), signature(make)
+    name = make.__name__.rstrip("_")
 
     @wraps(make)
     def function(
-        *args: Any, out: Any = None, dtype: Any = None, requires_grad: bool = False, **rest: Any
-    ) -> Tensor:
-        given = {key: rest.pop(key) for key in _OPTIONS if key in rest} if rest else {}
-        options(name, **given)
+        *args: Any, out: Any = None, dtype: Any = None, requires_grad: bool = False,
+        device: Any = None, layout: Any = None, pin_memory: bool = False,
+        memory_format: Any = None, names: Any = None, **rest: Any,
+    ) -> Tensor:  # fmt: skip
+        check_options(name, device, layout, pin_memory)
         d = as_numpy(dtype) or (None if out is None else out._tensor.dtype)
         try:
-            values = make(*args, d=d, **rest)
+            made: Any = make(*args, dtype=d, **rest)
         except NumgradError:
             raise
         except (ValueError, MemoryError, OverflowError) as error:
             raise NumgradRuntimeError(f"{name}: {error}") from error
-        if not isinstance(values, Tensor):
-            values = finished(np.asarray(values))
-        made: Any = values
-        if d is not None and values._tensor.dtype != d:
-            made = made.to(dtypes.OF[d])
-        if "memory_format" in given:
-            arranged(made._tensor, None, given["memory_format"])
+        if not isinstance(made, Tensor):
+            array = np.asarray(made)
+            d = d or (default(None, array.dtype.kind) if array.dtype.kind in "fc" else array.dtype)
+            made = finished(array.astype(d, copy=False))
+        elif d is not None and made._tensor.dtype != d:
+            made = made.to(dtypes.OF[d])  # pyright: ignore
+        if memory_format is not None:
+            arranged(made._tensor, None, memory_format)
         if requires_grad:
             made.requires_grad = True
-        return made if out is None else _written(name, out, made)
+        if out is None:
+            return made
+        flat = made._tensor.ndim == 1 and made._tensor.size == out._tensor.size
+        return write(name, out, made._tensor.reshape(out._tensor.shape) if flat else made._tensor)
 
-    parameters = [p for key, p in own.parameters.items() if key != "d"] + _SHARED
-    vars(function)["__signature__"] = own.replace(
-        parameters=sorted(parameters, key=lambda p: p.kind), return_annotation="Tensor"
-    )
     return function
 
 
-def default(d: Any) -> Any:
-    """A dtype of NumPy's, or the default one of floats in place of None."""
-    return get_default_dtype().numpy if d is None else d
+def default(d: Any, kind: str = "f") -> Any:
+    """A dtype of NumPy's, or in place of None the default one of floats, or of complex numbers."""
+    known = get_default_dtype()
+    return (known if kind == "f" else known.to_complex()).numpy if d is None else d
 
 
-def _written(name: str, out: Any, made: Any) -> Any:
-    from numgrad.torch.calls import write
+def makers(scope: dict[str, Any], text: str) -> list[Callable[..., Any]]:
+    """Functions that make Tensors, of rows ``name(parameters): expression``.
 
-    if made._tensor.size == out._tensor.size and made._tensor.ndim == 1:
-        made = made.reshape(out._tensor.shape)
-    return write(name, out, made._tensor)
-
-
-def of_shape(name: str, fill: Callable[..., Any]) -> Callable[..., Tensor]:
-    """A function of a shape, in several integers or one sequence."""
-
-    def make(*args: Any, size: Any = None, generator: Any = None, d: Any = None) -> Any:
-        return fill(sizes(args if size is None else (size,)), default(d), generator)
-
-    make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"Return a new Tensor of a shape: ``{name}``."
-    return maker(make)
+    The expression has NumPy's ``dtype``, or None; names in braces are as in ``calls.table``.
+    """
+    made = []
+    for line in re.split(r"\n(?=\S)", text.strip()):
+        head, _, body = re.sub(r"\n\s+", " ", line).partition(": ")
+        names, _, parameters = head.removesuffix(")").partition("(")
+        parameters += ", dtype=None" if "*" in parameters else ", *, dtype=None"
+        for name, own in pairs(names.strip("{}")):
+            make = eval(f"lambda {parameters}: {body.replace('@', own)}", scope)
+            make.__name__ = make.__qualname__ = name
+            make.__module__ = "numgrad.torch"
+            make.__doc__ = f"Return a new Tensor: ``{body.replace('@', own)}``."
+            made.append(maker(make))
+    return made
 
 
 def by_example(made: Any, like: Tensor) -> Tensor:
     """A new Tensor; in ``vmap`` each example has one, where another stands for examples."""
-    levels = levels_of(like._tensor)
-    return wrapped(spread(made._tensor, levels).clone()) if levels else made
+    own = as_examples(made._tensor, like._tensor)
+    return made if own is made._tensor else wrapped(own)
 
 
 def like(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A function of a Tensor, whose shape and dtype its result has."""
+    """A function of a Tensor, whose shape and dtype its result has, of one of a shape."""
 
     def method(
         input: Any, *args: Any, dtype: Any = None, memory_format: Any = None, **rest: Any
@@ -216,13 +212,13 @@ def tensor(
     >>> torch.tensor([[1.0, 2.0]]).dtype
     torch.float32
     """
-    options("tensor", device, None, pin_memory)
+    check_options("tensor", device, None, pin_memory)
     return finished(array_of(data, dtype), requires_grad)
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Return data as a Tensor, which shares memory and history where that can be."""
-    options("as_tensor", device)
+    check_options("as_tensor", device)
     if isinstance(data, Tensor):
         return data if dtype is None else data.to(dtype)  # pyright: ignore
     if isinstance(data, Base):
@@ -263,9 +259,7 @@ def frombuffer(
     try:
         view = memoryview(buffer)
         array = np.frombuffer(view, as_numpy(dtype) or np.uint8, count, offset)
-    except TypeError as error:
-        raise NumgradValueError("frombuffer: object does not implement Python's buffers") from error
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise NumgradValueError(f"frombuffer: {error}") from error
     if not array.size:
         raise NumgradValueError(f"frombuffer: no elements in {view.nbytes} bytes from {offset} on")
@@ -293,33 +287,34 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     return wrapped(ng.from_numpy(ndarray))
 
 
-zeros = of_shape("zeros", lambda shape, d, _: np.zeros(shape, d))
-ones = of_shape("ones", lambda shape, d, _: np.ones(shape, d))
-empty = of_shape("empty", lambda shape, d, _: np.zeros(shape, d))
+def number(value: Any) -> Any:
+    """A Tensor of one element as a number; numbers as they are."""
+    return value.item() if isinstance(value, Tensor | Base) else value  # pyright: ignore
 
 
-@maker
-def full(size: Any, fill_value: Any, *, d: Any = None) -> Any:
-    """Return a new Tensor of one value, whose dtype is the value's unless one is given."""
-    value = unwrap(fill_value)
-    value = value._array if isinstance(value, Base) else value
-    if isinstance(value, str):
-        raise NumgradTypeError("full: fill_value must be a number, got a str")
-    if d is None:
-        d = value.dtype if hasattr(value, "dtype") else dtypes.category_of_number(value)
-    return np.full(sizes((size,)), value, d)
-
-
+zeros, ones, empty, full, scalar_tensor, eye, linspace, logspace, tril_indices, triu_indices = (
+    makers(
+        globals(),
+        """
+{zeros ones empty=zeros}(*args, size=None): np.@(
+    dtypes.sizes(args if size is None else (size,)), default(dtype))
+full(size, fill_value): finished(np.full(
+    dtypes.sizes((size,)), number(fill_value),
+    dtype or dtypes.common_dtype((unwrap(fill_value),))))
+scalar_tensor(s): np.asarray(number(s)).astype(default(dtype))
+eye(n, m=None): np.eye(n, m)
+linspace(start, end, steps): np.linspace(number(start), number(end), steps)
+logspace(start, end, steps, base=10.0): base ** np.linspace(number(start), number(end), steps)
+{tril_indices triu_indices}(row, col, offset=0): np.array(np.@(row, offset, col), np.int64)
+""",
+    )
+)
 zeros_like, ones_like = like("zeros_like", zeros), like("ones_like", ones)
 empty_like, full_like = like("empty_like", empty), like("full_like", full)
 
 
-def _number(value: Any) -> Any:
-    return value.item() if isinstance(value, Tensor | Base) else value  # pyright: ignore
-
-
 @maker
-def arange(start: Any, end: Any = None, step: Any = 1, *, d: Any = None) -> Any:
+def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None) -> Any:
     """Return numbers at equal distances, the end left out.
 
     Examples
@@ -329,22 +324,15 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, d: Any = None) -> Any:
     tensor([1, 3, 5])
     """
     start, end = (0, start) if end is None else (start, end)
-    whole = all(_is_whole(value) for value in (start, end, step))
-    start, end, step = _number(start), _number(end), _number(step)
+    start, end, step = number(start), number(end), number(step)
+    d = dtype or dtypes.common_dtype((start, end, step))
     if step == 0 or (end - start) * step < 0:
         raise NumgradRuntimeError(
             f"arange: bounds inconsistent with the sign of the step: {start}, {end}, {step}"
         )
-    d = d or (np.dtype(np.int64) if whole else default(d))
     wide = np.float64 if d.kind == "f" or isinstance(start, float) else np.int64
     count = int(np.ceil((end - start) / step))
     return (start + step * np.arange(count, dtype=wide)).astype(d)
-
-
-def _is_whole(value: Any) -> bool:
-    if isinstance(value, Tensor | Base):
-        return unwrap(value).dtype.kind in "iu"
-    return isinstance(value, int | np.integer)
 
 
 def range_(start: Any = 0, end: Any = None, step: Any = 1, **rest: Any) -> Tensor:
@@ -356,41 +344,9 @@ def range_(start: Any = 0, end: Any = None, step: Any = 1, **rest: Any) -> Tenso
 
 
 @maker
-def linspace(start: Any, end: Any, steps: int, *, d: Any = None) -> Any:
-    """Return so many numbers from a start to an end, at equal distances."""
-    low, high = _number(start), _number(end)
-    points = np.linspace(low, high, steps)
-    if d is None:
-        d = get_default_dtype()
-        d = (d.to_complex() if points.dtype.kind == "c" else d).numpy
-    return points.astype(d)
-
-
-@maker
-def logspace(start: Any, end: Any, steps: int, base: Any = 10.0, *, d: Any = None) -> Any:
-    """Return the powers of a base by so many numbers at equal distances."""
-    powers = base ** np.linspace(_number(start), _number(end), steps)
-    if d is None and powers.dtype.kind == "c":
-        d = get_default_dtype().to_complex().numpy
-    return powers.astype(default(d))
-
-
-@maker
-def eye(n: int, m: int | None = None, *, d: Any = None) -> Any:
-    """Return a matrix with ones on its diagonal."""
-    return np.eye(n, m, dtype=default(d))
-
-
-def scalar_tensor(s: Any, **rest: Any) -> Tensor:
-    """Return a number as a Tensor of the default dtype."""
-    rest.setdefault("dtype", get_default_dtype())
-    return tensor(s, **rest)
-
-
-@maker
-def empty_strided(size: Any, stride: Any, *, d: Any = None) -> Any:
+def empty_strided(size: Any, stride: Any, *, dtype: Any = None) -> Any:
     """Return a Tensor that lies in memory as given."""
-    d = default(d)
+    d = default(dtype)
     need = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if 0 not in size else 0
     memory = np.zeros(max(need, 0), d)
     steps = [s * d.itemsize for s in stride]
@@ -402,16 +358,3 @@ def empty_permuted(size: Any, physical_layout: Any, **rest: Any) -> Tensor:
     order = list(physical_layout)
     memory = empty([size[k] for k in order], **rest)
     return memory.permute(np.argsort(order).tolist())  # pyright: ignore
-
-
-def _triangle(name: str, places: Callable[..., Any]) -> Callable[..., Tensor]:
-    def make(row: int, col: int, offset: int = 0, *, d: Any = None) -> Any:
-        return np.array(places(row, offset, col), np.int64)
-
-    make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"Return rows and columns of a triangle: ``{name}``."
-    return maker(make)
-
-
-tril_indices = _triangle("tril_indices", np.tril_indices)
-triu_indices = _triangle("triu_indices", np.triu_indices)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numgrad as ng
+import numgrad as ng  # noqa: F401 (in the tables)
 from numgrad.torch import creation
 from numgrad.torch.calls import publish, table
 
@@ -21,12 +19,4 @@ TABLE = """
 """
 publish("fft", globals(), table("fft", globals(), TABLE))
 
-
-def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, **options: Any) -> Any:
-    """Return the frequencies of a transform of length ``n``."""
-    return creation.tensor(ng.fft.fftfreq(n, d).tolist(), dtype=dtype, **options)
-
-
-def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, **options: Any) -> Any:
-    """Return the frequencies of a transform of ``n`` real numbers."""
-    return creation.tensor(ng.fft.rfftfreq(n, d).tolist(), dtype=dtype, **options)
+fftfreq, rfftfreq = creation.makers(globals(), "{fftfreq rfftfreq}(n, d=1.0): ng.fft.@(n, d)")

@@ -3,10 +3,9 @@
 Note [Conditions of transforms]
 -------------------------------
 ``ng.grad`` and its like take and give numbers and arrays beside Tensors; those of PyTorch take and
-give Tensors, in any nesting, and raise ``RuntimeError`` where numgrad tells a wrong type from a
-wrong value. So a function of a user's is called through ``_Inner``, which looks at what it returns,
-and an error of a check of numgrad's gets PyTorch's class (``_errors``), unless it comes out of the
-user's function.
+give Tensors, in any nesting, and raise RuntimeError or ValueError where numgrad tells a wrong type
+from a wrong value. So a function of a user's is called through ``_inner``, which looks at what it
+returns, and what checks raise is a ``TransformError``.
 """
 
 from __future__ import annotations
@@ -19,9 +18,8 @@ from typing import Any
 from numgrad import func as base
 from numgrad.autograd.forward_ad import unpack_dual
 from numgrad.autograd.graph import disable_saved_tensors_hooks
-from numgrad.core.interpreter import state
-from numgrad.core.tree import align, flatten, leaves
-from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.core.tree import leaves
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.nn.module import Module, functional_call, stack_module_state as _stack
 from numgrad.torch.wrapping import Tensor, face_function, unwrap, user_function, wrap
@@ -32,23 +30,23 @@ __all__ = [
 ]  # fmt: skip
 
 
-_RESULTS = "{}: the function must only return Tensors"
+class TransformError(NumgradTypeError, NumgradValueError, NumgradRuntimeError):
+    """A condition of a transform does not hold: Note [Conditions of transforms]."""
 
 
 @contextmanager
-def _errors(kind: type[NumgradError] = NumgradRuntimeError) -> Iterator[None]:
-    """Let checks of numgrad's raise errors of a class: Note [Conditions of transforms]."""
+def _conditions() -> Iterator[None]:
+    """Let checks of numgrad's raise ``TransformError``."""
     try:
         yield
     except (NumgradTypeError, NumgradValueError) as error:
-        if "of_user" in vars(error):
-            raise
-        raise kind(str(error)) from error
+        error.__class__ = TransformError
+        raise
 
 
 def _inner(
-    name: str, func: Callable[..., Any], *, aux: bool = False, real: bool = False,
-    strict: bool = False, out_dims: Any = 0,
+    name: str, func: Callable[..., Any], *, aux: bool = False, strict: bool = False,
+    constants: bool = False,
 ) -> Callable[..., Any]:  # fmt: skip
     """A function of a user's as numgrad transforms it: it returns what the transform takes."""
     told = f"{name}: hooks for saved Tensors do not act on a graph that {name} makes and frees"
@@ -56,28 +54,17 @@ def _inner(
 
     def checked(*args: Any, **kwargs: Any) -> Any:
         with disable_saved_tensors_hooks(told) if recorded else nullcontext():
-            try:
-                result = func(*args, **kwargs)
-            except NumgradError as error:
-                vars(error)["of_user"] = True
-                raise
-        if aux and not (isinstance(result, tuple) and len(result) == 2):
-            raise NumgradRuntimeError(
-                f"{name}: with has_aux the function returns a tuple (value, aux), got a "
-                f"{type(result).__name__}"
-            )
-        value, rest = result if aux else (result, ())
-        values = [] if value is None else leaves(value)
-        if name == "vmap":
-            if None not in leaves(out_dims):
-                _check(_RESULTS.format(name), leaves(value), kind=NumgradValueError)
-            return result
-        if not values:
-            raise NumgradRuntimeError(f"{name}: the function returned {value!r}; return Tensors")
-        _check(_RESULTS.format(name), values, real)
-        _check(f"{name}: aux must only be Tensors", leaves(rest))
+            result = func(*args, **kwargs)
+        pair = aux and isinstance(result, tuple) and len(result) == 2  # or numgrad raises
+        value, rest = result if pair else (result, ())
+        values = leaves(value)
+        if not constants:
+            _check(name, "the function must only return Tensors", values)
+            _check(name, "aux must only be Tensors", leaves(rest))
+        if name != "vmap" and not values:
+            raise TransformError(f"{name}: the function returned {value!r}; return Tensors")
         if strict and any(unpack_dual(v._tensor).tangent is None for v in values):
-            raise NumgradRuntimeError(
+            raise TransformError(
                 f"{name}: with strict=True every result depends on the arguments, and one does not"
             )
         return result
@@ -86,75 +73,61 @@ def _inner(
     return user_function(checked)
 
 
-def _check(
-    told: str, values: list[Any], real: bool = False, kind: type[NumgradError] = NumgradRuntimeError
-) -> None:
-    """Raise if something is no Tensor, or is complex where all have to be ``real``."""
+def _check(name: str, what: str, values: list[Any]) -> None:
+    """Raise if something is no Tensor, or is complex where all have to be real."""
+    real = name in ("jacrev", "jacfwd", "hessian")
     for value in values:
         if not isinstance(value, Tensor):
-            raise kind(f"{told}, got {type(value).__name__}")
+            raise TransformError(f"{name}: {what}, got {type(value).__name__}")
         if real and value.is_complex():
-            raise NumgradRuntimeError(
-                f"{told} that are real, got {value.dtype}; use torch.view_as_real, or "
+            raise TransformError(
+                f"{name}: {what} that are real, got {value.dtype}; use torch.view_as_real, or "
                 "ng.jacobian, which has holomorphic=True"
             )
 
 
-def _transformed(
-    transform: Callable[..., Any], func: Callable[..., Any], argnums: Any, aux: bool = False
-) -> Callable[..., Any]:
-    """Transform a function of a user's by numgrad, with PyTorch's checks and errors."""
-    name = transform.__name__
-    real = name in ("jacrev", "jacfwd", "hessian")
-    made = cache(partial(transform, _inner(name, func, aux=aux, real=real), argnums, aux))
-    numbers = argnums if isinstance(argnums, tuple) else (argnums,)
-
-    @wraps(func)
-    def called(*args: Any, **kwargs: Any) -> Any:
-        if not numbers or not all(isinstance(k, int) for k in numbers):
-            raise NumgradRuntimeError(
-                f"{name}: argnums is an int or a tuple of at least one, got {argnums!r}"
-            )
-        given = [args[k] for k in numbers if -len(args) <= k < len(args)]
-        _check(f"{name}: takes Tensors", leaves(given), real, NumgradValueError)
-        with _errors():
-            return wrap(made()(*unwrap(args), **unwrap(kwargs)))
-
-    return called
+def _check_chunk(size: int | None) -> None:
+    if size is not None and size <= 0:
+        raise TransformError(f"chunk_size is a positive number or None, got {size}")
 
 
-def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """The gradient of a function, as a function."""
-    return _transformed(base.grad, func, argnums, has_aux)
+def _derivative(name: str, transform: Any, doc: str, step: int = 1) -> Callable[..., Any]:
+    """The transform of PyTorch's name, whose pairs are numgrad's in order or, by -1, reversed."""
+
+    def derivative(
+        func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *,
+        chunk_size: int | None = None, randomness: str = "error",
+    ) -> Callable[..., Any]:  # fmt: skip
+        _check_chunk(chunk_size)
+        made = cache(partial(transform, _inner(name, func, aux=has_aux), argnums, has_aux))
+        numbers = argnums if isinstance(argnums, tuple) else (argnums,)
+
+        @wraps(func)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            if not numbers or not all(isinstance(k, int) for k in numbers):
+                raise TransformError(
+                    f"{name}: argnums is an int or a tuple of at least one, got {argnums!r}"
+                )
+            given = [args[k] for k in numbers if -len(args) <= k < len(args)]
+            _check(name, "takes Tensors", leaves(given))
+            with _conditions():
+                result = wrap(made()(*unwrap(args), **unwrap(kwargs)))
+            return result[::-1] if step == -1 else result
+
+        return called
+
+    derivative.__name__ = derivative.__qualname__ = name
+    derivative.__doc__ = doc
+    return derivative
 
 
-def grad_and_value(
-    func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False
-) -> Callable[..., Any]:
-    """The gradient of a function and its value."""
-    both = _transformed(base.value_and_grad, func, argnums, has_aux)
-    return wraps(func)(lambda *args, **kwargs: both(*args, **kwargs)[::-1])
-
-
-def jacrev(
-    func: Callable[..., Any], argnums: Any = 0, *, has_aux: bool = False,
-    chunk_size: int | None = None,
-) -> Callable[..., Any]:  # fmt: skip
-    """The Jacobian by reverse mode, as a function."""
-    _check_chunk(chunk_size)
-    return _transformed(base.jacrev, func, argnums, has_aux)
-
-
-def jacfwd(
-    func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error"
-) -> Callable[..., Any]:
-    """The Jacobian by forward mode, as a function."""
-    return _transformed(base.jacfwd, func, argnums, has_aux)
-
-
-def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
-    """The Hessian, as a function."""
-    return _transformed(base.hessian, func, argnums)
+grad = _derivative("grad", base.grad, "The gradient of a function, as a function.")
+grad_and_value = _derivative(
+    "grad_and_value", base.value_and_grad, "The gradient of a function and its value.", -1
+)
+jacrev = _derivative("jacrev", base.jacrev, "The Jacobian by reverse mode, as a function.")
+jacfwd = _derivative("jacfwd", base.jacfwd, "The Jacobian by forward mode, as a function.")
+hessian = _derivative("hessian", base.hessian, "The Hessian, as a function.")
 
 
 def jvp(
@@ -174,36 +147,28 @@ def jvp(
 
     Raises
     ------
-    NumgradRuntimeError
+    TransformError
         If one of these is not so.
     """
-    values: list[Any] = []
-    directions: list[Any] = []
-    if not isinstance(primals, tuple):
-        raise NumgradRuntimeError(f"jvp: primals is a tuple, got {type(primals).__name__}")
-    where = align(flatten(primals, values), tangents, directions, "tangents")
-    if where is not None or not values:
-        why = f"at {where} they differ" if values else "there is none"
-        raise NumgradRuntimeError(
-            f"jvp: primals and tangents are Tensors in nestings of the same structure, and {why}"
-        )
-    _check("jvp: primals and tangents must only be Tensors", values + directions)
-    with _errors():
+    if not (isinstance(primals, tuple) and isinstance(tangents, tuple)):
+        raise TransformError(f"jvp: primals and tangents are tuples, got {primals!r}, {tangents!r}")
+    _check("jvp", "primals and tangents must only be Tensors", leaves((primals, tangents)))
+    with _conditions():
         inner = _inner("jvp", func, aux=has_aux, strict=strict)
         return wrap(base.jvp(inner, unwrap(primals), unwrap(tangents), has_aux))
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The value, and the function from cotangents of it to those of the primals, a tuple."""
-    _check("vjp: takes Tensors", leaves(primals), kind=NumgradValueError)
-    with _errors():
+    _check("vjp", "takes Tensors", leaves(primals))
+    with _conditions():
         inner = _inner("vjp", func, aux=has_aux)
         value, pullback, *rest = base.vjp(inner, *unwrap(primals), has_aux=has_aux)
 
     def product(
         cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None
     ) -> Any:
-        with _errors():
+        with _conditions():
             gradients = wrap(pullback(unwrap(cotangents)))
         return (gradients,) if len(primals) == 1 else gradients
 
@@ -212,10 +177,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
 def linearize(func: Callable[..., Any], *primals: Any) -> Any:
     """The value, and the linear function from tangents to its derivative."""
-    with _errors():
-        inner = _inner("linearize", func)
-        value, pushed = base.linearize(inner, *unwrap(primals))
-    return wrap(value), _errors()(face_function(pushed))
+    with _conditions():
+        value, pushed = base.linearize(_inner("linearize", func), *unwrap(primals))
+    return wrap(value), _conditions()(face_function(pushed))
 
 
 def vmap(
@@ -228,55 +192,38 @@ def vmap(
     ----------
     func
         A function of Tensors.
-    in_dims, out_dims
-        Along which axes examples are, as in ``ng.vmap``; arguments by name are those of all.
-    randomness
-        What random numbers are: ``"different"`` for each example, the ``"same"`` for all, or an
-        ``"error"``.
+    in_dims, out_dims, randomness
+        As ``in_axes``, ``out_axes`` and ``randomness`` of ``ng.vmap``; arguments by name are those
+        of all examples.
     chunk_size
         None, or how many examples are computed at once, which changes no result.
 
     Raises
     ------
-    NumgradRuntimeError
-        If ``randomness`` is something else, or numbers are drawn and it is ``"error"``.
-    NumgradValueError
-        If axes do not fit, or the function returns something else than Tensors.
+    TransformError
+        If axes do not fit, the function returns something else than Tensors, or random numbers are
+        drawn and ``randomness`` is ``"error"``.
     """
-    if randomness not in ("error", "different", "same"):
-        raise NumgradRuntimeError(
-            f"vmap: randomness is 'error', 'different' or 'same', got {randomness!r}"
-        )
     _check_chunk(chunk_size)
-
-    inner = _inner("vmap", func, out_dims=out_dims)
-
-    def called(*args: Any, **kwargs: Any) -> Any:
-        state.interpreters[-1].randomness = randomness
-        return inner(*args, **kwargs)
-
-    called.__name__ = inner.__name__
-    made = cache(lambda: base.vmap(called, in_dims, out_dims))
+    inner = _inner("vmap", func, constants=None in leaves(out_dims))
+    options = in_dims, out_dims, None, randomness
+    with _conditions():
+        made = base.vmap(inner, *options)
 
     @wraps(func)
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        with _errors(NumgradValueError):
+        with _conditions():
             if not isinstance(in_dims, int | tuple):
-                raise NumgradValueError(f"vmap: in_dims is an int or a tuple, got {in_dims!r}")
+                raise TransformError(f"vmap: in_dims is an int or a tuple, got {in_dims!r}")
             if not kwargs:
-                return wrap(made()(*unwrap(args)))
-            each = partial(called, **kwargs)  # what is given by name all examples share
-            return wrap(base.vmap(each, in_dims, out_dims)(*unwrap(args)))
+                return wrap(made(*unwrap(args)))
+            each = partial(inner, **kwargs)  # what is given by name all examples share
+            return wrap(base.vmap(each, *options)(*unwrap(args)))
 
     return mapped
 
 
-def _check_chunk(size: int | None) -> None:
-    if size is not None and size <= 0:
-        raise NumgradValueError(f"chunk_size is a positive number or None, got {size}")
-
-
-stack_module_state = _errors()(_stack)
+stack_module_state = _conditions()(_stack)
 
 
 def replace_all_batch_norm_modules_(root: Module) -> Module:

@@ -112,6 +112,14 @@ class TensorMembers:
     def grad(self) -> None:
         self._tensor.grad = None
 
+    def __delattr__(self, name: str) -> None:
+        member = getattr(type(self), name, None)
+        if name in ("_grad_fn", "_backward_hooks") or (
+            isinstance(member, property) and member.fdel is None
+        ):
+            raise NumgradRuntimeError(f"{name}: cannot be deleted; only .grad and your own can be")
+        object.__delattr__(self, name)
+
     @property
     def grad_fn(self) -> Any:
         """The node that made it, or None."""
@@ -249,6 +257,20 @@ class TensorMembers:
     def type_as(self, other: Any) -> Any:
         """The Tensor in the dtype of another."""
         return self.to(other.dtype)
+
+    # of a shape, since calls with integers are those that machine code learns
+
+    def expand_as(self, other: Any) -> Any:
+        """Show it in the shape of another, by broadcasting."""
+        return self.expand(other.shape)  # pyright: ignore[reportAttributeAccessIssue]
+
+    def view_as(self, other: Any) -> Any:
+        """Show it in the shape of another."""
+        return self.view(other.shape)  # pyright: ignore[reportAttributeAccessIssue]
+
+    def reshape_as(self, other: Any) -> Any:
+        """Arrange its elements in the shape of another."""
+        return self.reshape(other.shape)  # pyright: ignore[reportAttributeAccessIssue]
 
     def cpu(self, memory_format: Any = None) -> Any:
         """The Tensor on the CPU: itself."""

@@ -93,7 +93,7 @@ class UntypedStorage:
     """
 
     __module__ = "numgrad.torch"
-    device = dtypes.device("cpu")
+    device, filename, is_cuda = dtypes.device("cpu"), None, False
     _d: Any = np.dtype(np.uint8)
 
     def __init__(self, size: Any = 0) -> None:

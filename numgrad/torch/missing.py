@@ -82,7 +82,7 @@ OUT_OF_SCOPE: Final = {
     "utils.*data*pipe*": "datasets by IterableDataset",
     "distributed.*": "ranks are those of MPI: numgrad.distributed, optim.ZeroRedundancyOptimizer",
     "distributions.*": "there is no such distribution; ng.stats has logpdf, cdf, rvs of others",
-    "profiler.*": "numgrad.profiler", "testing.make_tensor": "torch.rand, torch.randint",
+    "profiler.*": "numgrad.profiler",
 }  # fmt: skip
 """Names below ``torch``, or patterns of them, and what to do without."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
-from functools import partial
 from threading import local
 from typing import Any
 
@@ -19,7 +18,7 @@ from numgrad.core.interpreter import drawn as by_interpreter
 from numgrad.errors import NumgradRuntimeError
 from numgrad.random.generator import at_once
 from numgrad.torch import dtypes
-from numgrad.torch.creation import default, finished, like, maker, of_shape, sizes
+from numgrad.torch.creation import default, finished, like, maker, makers
 from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.wrapping import Tensor, unwrap, wrapped
 
@@ -149,9 +148,13 @@ def _by_element(draw: Callable[..., Any], generator: Any, like: Any, *parameters
     return drawn(draw, shape, like.dtype.numpy, generator, parameters)
 
 
+def _require(holds: Any, text: str) -> None:
+    if not holds:
+        raise NumgradRuntimeError(text)
+
+
 def _draw_normal(source: Any, shape: tuple, d: Any, mean: Any = 0.0, std: Any = 1.0) -> Any:
-    if np.any(np.asarray(std) < 0):
-        raise NumgradRuntimeError(f"normal_ expects std >= 0.0, but found std {std}")
+    _require(np.all(np.asarray(std) >= 0), f"normal_ expects std >= 0.0, but found std {std}")
     z = source.standard_normal(shape)
     if d.kind == "c":
         z = (z + 1j * source.standard_normal(shape)) * np.sqrt(0.5)
@@ -159,10 +162,8 @@ def _draw_normal(source: Any, shape: tuple, d: Any, mean: Any = 0.0, std: Any = 
 
 
 def _draw_uniform(source: Any, shape: tuple, d: Any, low: Any = 0.0, high: Any = 1.0) -> Any:
-    if low > high:
-        raise NumgradRuntimeError(
-            f"uniform_ expects to return a [from, to) range, but found from={low} > to={high}"
-        )
+    bounds = f"from={low} > to={high}"
+    _require(low <= high, f"uniform_ expects to return a [from, to) range, but found {bounds}")
     u = source.random_sample(shape)
     if d.kind == "c":
         u = u + 1j * source.random_sample(shape)
@@ -170,8 +171,8 @@ def _draw_uniform(source: Any, shape: tuple, d: Any, low: Any = 0.0, high: Any =
 
 
 def _draw_bernoulli(source: Any, shape: tuple, d: Any, p: Any) -> Any:
-    if np.any((np.asarray(p) < 0) | (np.asarray(p) > 1)):
-        raise NumgradRuntimeError("bernoulli: Expected p_in >= 0 && p_in <= 1 to be true")
+    p = np.asarray(p)
+    _require(((p >= 0) & (p <= 1)).all(), "bernoulli: Expected p_in >= 0 && p_in <= 1 to be true")
     return source.random_sample(shape) < p
 
 
@@ -179,109 +180,81 @@ def _draw_integers(source: Any, shape: tuple, d: Any, low: Any, high: Any) -> An
     low, high = (0, low) if high is None else (low, high)
     if high is None:
         high = 2**24 if d.kind == "f" else int(np.iinfo(d).max)
-    if low >= high:
-        raise NumgradRuntimeError(
-            f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
-        )
+    bounds = f"from={low} >= to={high}"
+    _require(low < high, f"random_ expects 'from' to be less than 'to', but got {bounds}")
     return source.randint(low, high, shape, np.int64)
 
 
-def _draw_rows(source: Any, shape: tuple, d: Any, weights: Any, replacement: bool) -> Any:
-    weights = weights.astype(np.float64)
-    positive = (weights >= 0).all() and (weights.sum(-1) > 0).all()
-    if not (positive and np.isfinite(weights).all()):
-        raise NumgradRuntimeError(
-            "multinomial: probability tensor contains either `inf`, `nan` or element < 0, or "
-            "sums to 0"
-        )
-    if not replacement and (np.count_nonzero(weights, -1) < shape[-1]).any():
-        raise NumgradRuntimeError(
-            "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
-        )
-    weights, count = weights / weights.sum(-1, keepdims=True), weights.shape[-1]
-    rows = np.broadcast_to(weights, (*shape[:-1], count)).reshape(-1, count)
-    if not replacement and shape[-1] > 1:
-        chosen = [source.choice(count, shape[-1], False, row) for row in rows]
-        return np.array(chosen, np.int64).reshape(shape)
-    edges, chance = rows.cumsum(-1)[:, :-1], source.random((len(rows), shape[-1]))
-    if shape[-1] * count < 4096:  # all rows at once; else bisection in each
-        return (chance[..., None] >= edges[:, None]).sum(-1).reshape(shape)
-    pairs = zip(edges, chance, strict=True)
+def _draw_rows(source: Any, shape: tuple, weights: Any, replacement: bool) -> Any:
+    """Indices by the weights of rows; without replacement as a race of exponential numbers.
+
+    P. Efraimidis, P. Spirakis, "Weighted random sampling with a reservoir", 2006.
+    """
+    weights, count = weights.astype(np.float64), shape[-1]
+    _require(
+        (weights >= 0).all() and (weights.sum(-1) > 0).all() and np.isfinite(weights).all(),
+        "multinomial: probability tensor contains either `inf`, `nan` or element < 0, or sums to 0",
+    )
+    _require(
+        replacement or (np.count_nonzero(weights, -1) >= count).all(),
+        "cannot sample n_sample > prob_dist.size(-1) samples without replacement",
+    )
+    weights = weights / weights.sum(-1, keepdims=True)
+    rows = np.broadcast_to(weights, (*shape[:-1], weights.shape[-1]))
+    if not replacement:
+        with np.errstate(divide="ignore"):
+            return np.argsort(source.exponential(size=rows.shape) / rows, -1)[..., :count]
+    edges = rows.reshape(-1, rows.shape[-1]).cumsum(-1)[:, :-1]
+    pairs = zip(edges, source.random_sample((len(edges), count)), strict=True)
     return np.array([np.searchsorted(e, u, "right") for e, u in pairs]).reshape(shape)
 
 
-rand = of_shape("rand", partial(drawn, _draw_uniform))
-randn = of_shape("randn", partial(drawn, _draw_normal))
-rand_like, randn_like = like("rand_like", rand), like("randn_like", randn)
+rand, randn, randperm, bernoulli, multinomial, poisson, binomial = makers(
+    globals(),
+    """
+{rand=uniform randn=normal}(*args, size=None, generator=None): drawn(
+    _draw_@, dtypes.sizes(args if size is None else (size,)), default(dtype), generator)
+randperm(n, *, generator=None): drawn(
+    lambda s, shape, d: s.random_sample(shape).argsort(-1), dtypes.sizes((n,)), np.int64, generator)
+bernoulli(input, p=None, *, generator=None): _by_element(
+    _draw_bernoulli, generator, input, input if p is None else p)
+multinomial(input, num_samples, replacement=False, *, generator=None): drawn(
+    lambda s, shape, d, weights: _draw_rows(s, shape, weights, replacement),
+    (*input.shape[:-1], num_samples), np.int64, generator, (input,), independent=False)
+poisson(input, generator=None): _by_element(
+    lambda s, shape, d, rate: s.poisson(rate, shape), generator, input, input)
+binomial(count, prob, generator=None): _by_element(
+    lambda s, shape, d, n, p: s.binomial(n.astype(np.int64), p, shape), generator, count, count,
+    prob)
+""",
+)
 
 
 @maker
 def randint(
-    low: int, high: Any = None, size: Any = None, *, generator: Any = None, d: Any = None
+    low: int, high: Any = None, size: Any = None, *, generator: Any = None, dtype: Any = None
 ) -> Any:
     """Return integers from ``low`` (0 if it is left out) to below ``high``."""
     if size is None:
         low, high, size = 0, low, high
-    return drawn(_draw_integers, sizes((size,)), d or np.int64, generator, (low, high))
-
-
-def randint_like(
-    input: Any, low: int, high: Any = None, *, dtype: Any = None, **rest: Any
-) -> Tensor:
-    """Return integers in the shape and dtype of a Tensor."""
-    low, high = (0, low) if high is None else (low, high)
-    return randint(low, high, tuple(input.shape), dtype=dtype or input.dtype, **rest)
-
-
-@maker
-def randperm(n: int, *, generator: Any = None, d: Any = None) -> Any:
-    """Return the integers below ``n`` in random order."""
-    dtypes.sizes((n,))
-    if at_once():
-        return source_of(generator).permutation(n).astype(np.int64)
-    return rand(n, generator=generator, dtype=dtypes.float64).argsort()  # pyright: ignore
+    return drawn(_draw_integers, dtypes.sizes((size,)), dtype or np.int64, generator, (low, high))
 
 
 @maker
 def normal(
-    mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, d: Any = None
+    mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None
 ) -> Any:
     """Return normal numbers, of means and standard deviations by element or of a shape."""
     given = [x for x in (mean, std) if isinstance(x, Tensor)]
     if size is None and given:
         return _by_element(_draw_normal, generator, given[0], mean, std)
-    return drawn(_draw_normal, sizes((size,)), default(d), generator, (mean, std))
+    return drawn(_draw_normal, dtypes.sizes((size,)), default(dtype), generator, (mean, std))
 
 
-@maker
-def bernoulli(input: Any, p: Any = None, *, generator: Any = None, d: Any = None) -> Any:
-    """Return 1 with the probability that each element says, else 0."""
-    return _by_element(_draw_bernoulli, generator, input, input if p is None else p)
-
-
-@maker
-def multinomial(
-    input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None,
-    d: Any = None,
-) -> Any:  # fmt: skip
-    """Return indices drawn with the weights of each row."""
-    shape, draw = (*input.shape[:-1], num_samples), partial(_draw_rows, replacement=replacement)
-    return drawn(draw, shape, np.int64, generator, (input,), independent=False)
-
-
-@maker
-def poisson(input: Any, generator: Any = None, *, d: Any = None) -> Any:
-    """Return Poisson numbers of the rates that elements say."""
-    return _by_element(lambda s, n, d, rate: s.poisson(rate, n), generator, input, input)
-
-
-@maker
-def binomial(count: Any, prob: Any, generator: Any = None, *, d: Any = None) -> Any:
-    """Return numbers of successes in as many trials as elements say, of probabilities."""
-    return _by_element(
-        lambda s, n, d, trials, p: s.binomial(trials.astype(np.int64), p, n),
-        generator, count, count, prob,
-    )  # fmt: skip
+rand_like, randn_like = like("rand_like", rand), like("randn_like", randn)
+randint_like = like(
+    "randint_like", lambda size, *bounds, **rest: randint(*bounds, size=size, **rest)
+)
 
 
 def _filling(

@@ -27,15 +27,14 @@ class LengthError(NumgradValueError, NumgradRuntimeError):
 
 
 def _window(name: str) -> Callable[..., Any]:
-    def window(M: int, *, sym: bool = True, d: Any = None, **given: Any) -> Any:
+    def window(M: int, *, sym: bool = True, dtype: Any = None, **given: Any) -> Any:
         from scipy.signal import windows
 
         if M < 0:
             raise LengthError(f"{name} requires non-negative window length, got M={M}")
-        if d is not None and d.kind != "f":
-            raise NumgradRuntimeError(f"{name} expects a floating point dtype, got {d}")
-        array = getattr(windows, name)(M, sym=sym, **{**_DEFAULTS[name], **given})
-        return array.astype(creation.default(d))
+        if dtype is not None and dtype.kind != "f":
+            raise NumgradRuntimeError(f"{name} expects a floating point dtype, got {dtype}")
+        return getattr(windows, name)(M, sym=sym, **{**_DEFAULTS[name], **given})
 
     window.__name__ = window.__qualname__ = name
     window.__doc__ = f"Return the window ``{name}`` of M elements."

@@ -307,9 +307,6 @@ narrow(input, dim, start, length): _narrow(input, dim, start, length)
 index_select(input, dim, index): ng.take(input, _row(index), dim)
 [same 1 method]
 unfold(input, dimension, size, step): _unfold(input, dimension, size, step)
-expand_as(input, other): _expand(input, other.shape)
-view_as(input, other): _view(input, other.shape, None)
-reshape_as(input, other): ng.reshape(input, other.shape)
 sum_to_size(input, *size): _sum_to(input, sizes(size))
 [same 1 inplace restrides]
 unsqueeze(input, dim): ng.expand_dims(input, dim)

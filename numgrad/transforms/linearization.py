@@ -31,6 +31,7 @@ levels: what goes there is ``lowered``, what comes from there ``raised``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -43,7 +44,7 @@ from numgrad.autograd.engine.task import edge_of, reachable
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.variable import Tensor
 from numgrad.core.abstract import ones, zeros
-from numgrad.core.interpreter import state
+from numgrad.core.interpreter import ThreadSettings, state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradError
 
@@ -108,10 +109,12 @@ class Linearization:
             if is_grads_batched:
                 weights = [OPS["moveaxis"](w, len(levels), 0) for w in weights]
             roots, x = list(map(beneath, roots)), list(map(beneath, x))
-        results = dense_grad(
-            roots, x, weights, retain_graph, create_graph,
-            allow_unused=True, is_grads_batched=is_grads_batched,
-        )  # fmt: skip
+        remaining = tuple([each for each in state.interpreters if each not in levels])
+        with ThreadSettings(interpreters=remaining) if levels else nullcontext():
+            results = dense_grad(
+                roots, x, weights, retain_graph, create_graph,
+                allow_unused=True, is_grads_batched=is_grads_batched,
+            )  # fmt: skip
         if not levels:
             return list(results)
         if is_grads_batched:

@@ -29,7 +29,11 @@ R = TypeVar("R")
 
 
 def vmap(
-    f: Callable[..., R], in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None
+    f: Callable[..., R],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_size: int | None = None,
+    randomness: str = "different",
 ) -> MappedFunction[R]:
     """The function that calls ``f`` for all examples of a batch at once.
 
@@ -49,12 +53,15 @@ def vmap(
         is the same for all, which may be anything.
     axis_size
         Number of examples, where no argument tells it.
+    randomness
+        Which random numbers ``f`` draws: ``"different"`` ones for each example, the ``"same"`` for
+        all, or an ``"error"``.
 
     Returns
     -------
     callable
         ndarrays in, ndarrays out; Tensors in, Tensors out, also if ``f`` closes over one that
-        requires grad. Random numbers are drawn for each example.
+        requires grad.
 
     Raises
     ------
@@ -62,9 +69,11 @@ def vmap(
         If axes are no integers, or an argument that has an axis is no array.
     NumgradValueError
         If numbers of examples differ, an axis does not exist, ``in_axes`` is nested otherwise
-        than the arguments, or nothing tells how many examples there are.
+        than the arguments, nothing tells how many examples there are, or ``randomness`` is
+        something else.
     NumgradRuntimeError
-        If ``f`` looks at the numbers of an example, as an ``if`` does.
+        If ``f`` looks at the numbers of an example, as an ``if`` does; if it draws and
+        ``randomness`` is ``"error"``.
 
     Examples
     --------
@@ -80,11 +89,16 @@ def vmap(
            [ 0.,  2.]])
     """
     check_function("vmap", f)
+    if randomness not in ("error", "different", "same"):
+        raise NumgradValueError(
+            f"vmap: randomness is 'error', 'different' or 'same', got {randomness!r}"
+        )
 
     @functools.wraps(f)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         examples = _Examples(args, in_axes, kwargs, axis_size)
         with BatchingInterpreter(examples.size, examples=True) as level:
+            level.randomness = randomness
             wrapped = [
                 x if axis is None else _example(level, x, axis) for x, axis in examples.pairs
             ]
@@ -107,7 +121,7 @@ def vmap(
         ]
         return unflatten(structure, iter(done))
 
-    return wrapper(compiled_whole(f, mapped), vmap, f, in_axes, out_axes, axis_size)
+    return wrapper(compiled_whole(f, mapped), vmap, f, in_axes, out_axes, axis_size, randomness)
 
 
 def _is_one(axes: Any) -> bool:

@@ -147,11 +147,15 @@ def _worker(torch: Any, model: Any, x: Any, y: Any, epochs: int) -> None:
 
 
 def hogwild(torch: Any, count: int = 256, features: int = 8, processes: int = 1) -> Train:
-    """Train one model in memory that processes share, without locks."""
+    """Train one model in memory that processes share, without locks: ten epochs a step.
+
+    What a library loads when it is first used is loaded before there are processes.
+    """
     nn = torch.nn
     points = _Points(torch, count, features)
     model = nn.Sequential(nn.Linear(features, 16), nn.Tanh(), nn.Linear(16, 3), nn.LogSoftmax(1))
     fill(torch, model)
+    _worker(torch, model, points.x, points.y, 1)
     model.share_memory()
     mp = torch.multiprocessing.get_context("fork")
 
@@ -159,7 +163,7 @@ def hogwild(torch: Any, count: int = 256, features: int = 8, processes: int = 1)
         workers = []
         for rank in range(processes):
             part = slice(rank, None, processes)
-            given = (torch, model, points.x[part], points.y[part], steps)
+            given = (torch, model, points.x[part], points.y[part], 10 * steps)
             workers.append(mp.Process(target=_worker, args=given))
             workers[-1].start()
         for worker in workers:

@@ -1,10 +1,16 @@
 """The parameters of a model as one vector, and back."""
 
+from collections import OrderedDict
+
 import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.nn.utils import parameters_to_vector, vector_to_parameters
+from numgrad.nn.utils import (
+    consume_prefix_in_state_dict_if_present,
+    parameters_to_vector,
+    vector_to_parameters,
+)
 
 
 def parameters():
@@ -99,3 +105,16 @@ def test_no_parameters():
     with pytest.raises(TypeError, match="got one of type float"):
         parameters_to_vector([1.0])
     vector_to_parameters(ng.zeros(0), [])
+
+
+def test_a_prefix_is_taken_away_from_names_and_versions():
+    inner = ng.nn.Linear(2, 1)
+    state = ng.nn.Sequential(OrderedDict(module=inner)).state_dict()
+    state["modules.x"] = 3
+    state._metadata["modules"] = {}
+    consume_prefix_in_state_dict_if_present(state, "module.")
+    assert list(state) == ["modules.x", "weight", "bias"]
+    assert set(state._metadata) == {"", "modules"}
+    assert state._metadata[""] == inner.state_dict()._metadata[""]
+    del state["modules.x"]
+    assert not inner.load_state_dict(state).missing_keys

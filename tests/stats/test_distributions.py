@@ -467,3 +467,34 @@ def test_the_variance_of_angles(kappa):
     assert stats.vonmises.var(kappa) == pytest.approx(float(parts[1] / parts[0]), rel=1e-14)
     if kappa:
         assert gradgradcheck(stats.vonmises.var, [ng.tensor(kappa, requires_grad=True)])
+
+
+@pytest.mark.parametrize("t", [-30.0, -0.31, -0.29, 0.2, 0.5, 30.0])
+def test_continuous_bernoulli_is_a_truncated_exponential_distribution(t):
+    """Which it is of ``x`` where the density falls, of ``1 - x`` where it rises."""
+    own, truth = stats.continuous_bernoulli(t), scipy.stats.truncexpon(abs(t), 0, 1 / abs(t))
+
+    def of(x):
+        return 1 - x if t > 0 else x
+
+    x = np.array([0.0, 1e-5, 0.3, 1.0])
+    np.testing.assert_allclose(own.logpdf(x), truth.logpdf(of(x)), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(own.cdf(x), truth.sf(of(x)) if t > 0 else truth.cdf(x), rtol=1e-10)
+    q = np.array([0.2, 0.9])
+    np.testing.assert_allclose(own.ppf(q), of(truth.ppf(of(q))), rtol=1e-11)
+    np.testing.assert_allclose(own.mean(), of(truth.mean()), rtol=1e-11)
+    np.testing.assert_allclose(own.var(), truth.var(), rtol=1e-10)
+    np.testing.assert_allclose(own.entropy(), truth.entropy(), rtol=1e-11, atol=1e-14)
+
+
+def test_continuous_bernoulli_near_the_uniform_distribution():
+    t = ng.tensor([-1e-9, 0.0, 2e-5], requires_grad=True)
+    d = stats.continuous_bernoulli(t)
+    # the density is 1 + t (x - 1/2) + ...
+    slopes = {"cdf": -0.5 * 0.3 * 0.7, "ppf": 0.5 * 0.3 * 0.7, "logpdf": 0.3 - 0.5}
+    for name, slope in slopes.items():
+        (found,) = ng.autograd.grad(getattr(d, name)(0.3).sum(), t)
+        np.testing.assert_allclose(found.numpy(), slope, rtol=1e-4)
+    (found,) = ng.autograd.grad(d.mean().sum(), t)
+    np.testing.assert_allclose(found.numpy(), 1 / 12, rtol=1e-9)
+    np.testing.assert_allclose(d.var().numpy(force=True), 1 / 12, rtol=1e-9)

@@ -209,3 +209,76 @@ def test_entropy_of_multivariate_normal():
     for given in ((MEAN, COV), (None, 3 * COV), (None, np.diag([0.2, 5.0])), (0.0, 2.5)):
         expected = scipy.stats.multivariate_normal.entropy(*given)
         np.testing.assert_allclose(stats.multivariate_normal.entropy(*given), expected, rtol=1e-12)
+
+
+def test_covariances_by_their_factors():
+    """Of a matrix, each maker's, and stacks of them, against SciPy's and those of the matrix."""
+    root, low = np.linalg.cholesky(COV), RNG.normal(size=(3, 2))
+    theirs = scipy.stats.Covariance
+    made = [
+        (stats.Covariance.from_cholesky(root), theirs.from_cholesky(root)),
+        (stats.Covariance.from_precision(np.linalg.inv(COV)), theirs.from_cholesky(root)),
+        (stats.Covariance.from_diagonal([1.0, 2.0, 3.0]), theirs.from_diagonal([1.0, 2.0, 3.0])),
+        (stats.Covariance.from_low_rank(low, [1.0, 2.0, 3.0]), theirs.from_cholesky(
+            np.linalg.cholesky(low @ low.T + np.diag([1.0, 2.0, 3.0])))),
+    ]  # fmt: skip
+    for own, truth in made:
+        for name in ("covariance", "log_pdet"):
+            found, expected = np.asarray(getattr(own, name)), getattr(truth, name)
+            np.testing.assert_allclose(found, expected, rtol=1e-11)
+        assert (own.shape, own.rank) == (truth.shape, truth.rank)
+        np.testing.assert_allclose(
+            np.asarray(own.precision), np.linalg.inv(truth.covariance), atol=1e-12
+        )
+        np.testing.assert_allclose(np.asarray(own.colorize(X)), truth.colorize(X), rtol=1e-11)
+        np.testing.assert_allclose(np.asarray(own.whiten(X)), truth.whiten(X), rtol=1e-10)
+        density = scipy.stats.multivariate_normal(MEAN, truth)
+        p = stats.multivariate_normal(MEAN, own)
+        np.testing.assert_allclose(np.asarray(p.logpdf(X)), density.logpdf(X), rtol=1e-11)
+        np.testing.assert_allclose(float(p.entropy()), density.entropy(), rtol=1e-11)
+        np.testing.assert_allclose(np.asarray(p.cdf(X[0])), density.cdf(X[0]), atol=2e-5)
+        drawn = p.rvs(20000, 0).numpy()
+        np.testing.assert_allclose(np.cov(drawn.T), truth.covariance, atol=0.25)
+        t = stats.multivariate_t.logpdf(X, MEAN, own, 3.0)
+        expected = scipy.stats.multivariate_t.logpdf(X, MEAN, truth.covariance, 3.0)
+        np.testing.assert_allclose(np.asarray(t), expected, rtol=1e-11)
+        w = stats.wishart.entropy(4.5, own)
+        assert float(w) == pytest.approx(scipy.stats.wishart(4.5, truth.covariance).entropy())
+
+
+@pytest.mark.parametrize("maker", ["from_cholesky", "from_precision", "from_low_rank"])
+def test_gradients_of_densities_by_factors(maker):
+    given = {
+        "from_cholesky": (np.linalg.cholesky(COV),), "from_precision": (COV,),
+        "from_low_rank": (ROOT[:, :2], np.array([1.0, 2.0, 0.5])),
+    }[maker]  # fmt: skip
+
+    def logpdf(mean, first, *rest):
+        first = np.tril(first) if maker == "from_cholesky" else first
+        first = 0.5 * (first + first.T) if maker == "from_precision" else first
+        cov = getattr(stats.Covariance, maker)(first, *rest)
+        return stats.multivariate_normal.logpdf(X, mean, cov)
+
+    leaves = [ng.tensor(a, requires_grad=True) for a in (MEAN, *given)]
+    assert gradcheck(logpdf, tuple(leaves))
+
+
+def test_dirichlet_of_a_stack():
+    alpha = np.array([[0.3, 0.7, 2.0], [4.0, 0.2, 0.8]])
+    x = np.array([0.2, 0.3, 0.5])
+    d, rows = stats.dirichlet(alpha), [scipy.stats.dirichlet(a) for a in alpha]
+    at = np.stack([x, x], axis=1)
+    np.testing.assert_allclose(np.asarray(d.logpdf(at)), [r.logpdf(x) for r in rows], rtol=1e-12)
+    for name in ("mean", "var", "cov", "entropy"):
+        expected = [getattr(r, name)() for r in rows]
+        np.testing.assert_allclose(np.asarray(getattr(d, name)()), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        d.rvs((20000, 2), 0).numpy().mean(0), np.asarray(d.mean()), atol=0.01
+    )
+
+
+def test_dirichlet_draws_do_not_underflow_and_have_the_gradient_of_the_mean():
+    assert np.isfinite(stats.dirichlet.rvs(np.full(3, 1e-3), 100, 0).numpy()).all()
+    alpha = ng.tensor([0.6, 1.5, 0.4], requires_grad=True)
+    (slope,) = ng.autograd.grad(stats.dirichlet.rvs(alpha, 1000, 1)[:, 0].mean(), alpha)
+    np.testing.assert_allclose(slope.numpy(), [1.9 / 6.25, -0.6 / 6.25, -0.6 / 6.25], atol=0.02)

@@ -209,6 +209,18 @@ def test_assert_close():
         close(x, x, rtol=0.1)
 
 
+@pytest.mark.parametrize("name", ["float32", "int64", "bool", "complex64", "uint8"])
+def test_make_tensor(name):
+    d = getattr(torch, name)
+    x = torch.testing.make_tensor((50, 4), dtype=d, device="cpu", noncontiguous=True)
+    assert x.dtype is d
+    assert (x.shape, x.is_contiguous()) == ((50, 4), False)
+    values = x.numpy().real.astype(float)
+    low, high = {"bool": (0, 1), "uint8": (0, 9)}.get(name, (-9, 9))
+    assert low <= values.min() < values.max() <= high
+    assert torch.testing.make_tensor(9, dtype=d, low=1, high=2, exclude_zero=True).all()
+
+
 def test_functions_of_lists():
     a, b = [torch.tensor([1.0, 4.0]), torch.tensor(9.0)], [torch.tensor(2.0), torch.tensor(3.0)]
     assert [x.tolist() for x in torch._foreach_sqrt(a)] == [[1.0, 2.0], 3.0]
@@ -385,3 +397,24 @@ def test_packed_sequences_are_converted_as_their_data():
     out, _ = torch.nn.GRU(3, 2).double()(double)
     assert out.float().data.dtype == torch.float32
     assert torch.equal(out.batch_sizes, packed.batch_sizes)
+
+
+def test_modules_are_converted_by_all_that_tensors_take():
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+    double = torch.ones(1, dtype=torch.float64)
+    for convert in (
+        lambda: model.to(torch.float64), lambda: model.to(double), model.double,
+        lambda: model.to("cpu", torch.float64, True), lambda: model.to(dtype=torch.float64),
+        lambda: model.to(device=torch.device("cpu"), dtype=torch.float64),
+    ):  # fmt: skip
+        assert model.to(torch.float32).to("cpu").to(memory_format=torch.channels_last) is model
+        assert model[1].running_mean.dtype == model[0].weight.dtype == torch.float32
+        assert convert() is model
+        assert model[1].running_mean.dtype == model[0].weight.dtype == torch.float64
+        assert model[1].num_batches_tracked.dtype == torch.int64
+    with pytest.raises(TypeError, match="floating point or complex"):
+        model.to(torch.int32)
+    for wrong in (lambda: model.to("cuda"), model.cuda, model.half):
+        with pytest.raises(RuntimeError):
+            wrong()
+    assert model[0].weight.dtype == torch.float64

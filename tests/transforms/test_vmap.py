@@ -407,3 +407,19 @@ def test_writes_of_a_batch_do_not_grow_with_its_length():
     graph = ng.jit(ng.jacfwd(lambda v: written(ng.ones((3, 4)), v[:2]))).graph
     few, many = (len(str(graph(np.ones(n))).splitlines()) for n in (2, 40))
     assert many <= few + 2
+
+
+def test_examples_draw_different_numbers_the_same_or_none():
+    def draw(x, randomness):
+        rng = ng.random.default_rng(0)
+        return ng.vmap(lambda x: x + rng.uniform(size=2), randomness=randomness)(x)
+
+    x = np.zeros(3)
+    different, same = draw(x, "different"), draw(x, "same")
+    assert len(np.unique(different)) == 6
+    assert (same == same[0]).all()
+    assert len(np.unique(same)) == 2
+    with pytest.raises(RuntimeError, match="randomness='same'"):
+        draw(x, "error")
+    with pytest.raises(ValueError, match="randomness is 'error', 'different' or 'same'"):
+        draw(x, "none")

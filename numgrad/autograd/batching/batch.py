@@ -47,7 +47,7 @@ from numgrad.core.draws import Draw, Draws
 from numgrad.core.foreign import NO_ARRAY, asked_by_product
 from numgrad.core.interpreter import (
     Interpreter,
-    ThreadSettings,
+    Interpreters,
     above_ground,
     bind,
     bind_recorded,
@@ -196,16 +196,19 @@ class BatchingInterpreter(Interpreter):
         if isinstance(op, Composite):
             return op.expanded(args, params)
         args, params = complete(op, args, params)
-        args = tuple([as_operand(a) if isinstance(a, list | tuple) else a for a in args])
-        if self.branch is not None:
-            args = tuple(map(self.read, args))
         for name, value in params.items():
-            if any(map(self.owns, value if isinstance(value, tuple | list) else (value,))):
+            several = isinstance(value, tuple | list)
+            if (several and any(map(self.owns, value))) or self.owns(value):
                 refuse(f"{op.name}: parameter {name!r}")
-        operands = [self._operand(a) for a in args]
+        operands, batched = [], False
+        for a in args:
+            x = as_operand(a) if isinstance(a, list | tuple) else a
+            operand = self._operand(x if self.branch is None else self.read(x))
+            batched = batched or operand.batched
+            operands.append(operand)
         with self._below():
-            if not any([o.batched for o in operands]):
-                return bind(op, args, params)
+            if not batched:
+                return bind(op, tuple([o.value for o in operands]), params)
             out = self._bind_batch(op, operands, params)
         if isinstance(out, tuple):
             return tuple([
@@ -283,10 +286,10 @@ class BatchingInterpreter(Interpreter):
             )
         return by_example(op, operands, params, self.size)
 
-    def _below(self) -> ThreadSettings:
+    def _below(self) -> Interpreters:
         """Let the interpreters below this one bind."""
         stack = state.interpreters
-        return ThreadSettings(interpreters=stack[: stack.index(self)] if self in stack else stack)
+        return Interpreters(*(stack[: stack.index(self)] if self in stack else stack))
 
 
 class Outline:

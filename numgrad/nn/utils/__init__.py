@@ -14,7 +14,7 @@ _namespace(
         "get_total_norm",
         "numgrad.nn.utils.conversion": "parameters_to_vector vector_to_parameters "
         "fuse_conv_bn_eval fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights "
-        "skip_init",
+        "consume_prefix_in_state_dict_if_present skip_init",
         "numgrad.nn.utils.reparametrize": "remove_spectral_norm remove_weight_norm spectral_norm "
         "weight_norm",
     },

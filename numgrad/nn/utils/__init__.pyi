@@ -10,6 +10,7 @@ from numgrad.nn.utils.clip_grad import clip_grad_norm_ as clip_grad_norm_
 from numgrad.nn.utils.clip_grad import clip_grad_value_ as clip_grad_value_
 from numgrad.nn.utils.clip_grad import clip_grads_with_norm_ as clip_grads_with_norm_
 from numgrad.nn.utils.clip_grad import get_total_norm as get_total_norm
+from numgrad.nn.utils.conversion import consume_prefix_in_state_dict_if_present as consume_prefix_in_state_dict_if_present
 from numgrad.nn.utils.conversion import fuse_conv_bn_eval as fuse_conv_bn_eval
 from numgrad.nn.utils.conversion import fuse_conv_bn_weights as fuse_conv_bn_weights
 from numgrad.nn.utils.conversion import fuse_linear_bn_eval as fuse_linear_bn_eval

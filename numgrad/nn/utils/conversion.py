@@ -256,3 +256,31 @@ def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Module:
     Linear(in_features=3, out_features=2, bias=True)
     """
     return module_cls(*args, **kwargs)
+
+
+def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
+    """Take a prefix away from the keys of a state, in place.
+
+    The state of a model that was trained as ``DistributedDataParallel`` has ``"module."`` before
+    each name.
+
+    Parameters
+    ----------
+    state_dict
+        What ``state_dict()`` of a module returned, with its versions of layouts.
+    prefix
+        What keys begin with, including the dot; others are left as they are.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> state = {"module.weight": 1, "bias": 2}
+    >>> ng.nn.utils.consume_prefix_in_state_dict_if_present(state, "module.")
+    >>> state
+    {'bias': 2, 'weight': 1}
+    """
+    for key in [key for key in state_dict if key.startswith(prefix)]:
+        state_dict[key[len(prefix) :]] = state_dict.pop(key)
+    metadata = getattr(state_dict, "_metadata", {})
+    for key in [key for key in metadata if f"{key}.".startswith(prefix)]:
+        metadata[key[len(prefix) :]] = metadata.pop(key)

@@ -10,10 +10,11 @@ without a constraint is kept as it is given. A row ``values`` lists the support 
 ``enumerate_support`` gives, ``inside`` says where the density is not 0, ``event`` is the shape of
 an event where it is not that of the parameters' last axes.
 
-``by family(loc, scale, shapes)`` behind the support says which family of ``ng.stats`` it is: rows
-that are not there are its formulas for location 0 and scale 1, of the number ``(value - loc) /
-scale``. With rows ``base_dist`` and ``transforms`` it is a TransformedDistribution, and so are
-rows that neither have. ``as Base`` names a base, which takes the parameters.
+``by family(loc, scale, shapes)`` behind the support says which family of ``ng.stats`` it is, of
+vectors ``by family(parameters)``: rows that are not there are its formulas for location 0 and scale
+1, of the number ``(value - loc) / scale``, and so are divergences. With rows ``base_dist`` and
+``transforms`` it is a TransformedDistribution, and so are rows that neither have. ``as Base`` names
+a base, which takes the parameters.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Any, ClassVar
 from numgrad import stats
 from numgrad.errors import NumgradValueError
 from numgrad.random.generator import generator_from
-from numgrad.stats.distribution import Distribution as Family
+from numgrad.stats.distribution import Discrete, Distribution as Family
 from numgrad.torch.distributions import constraints, transforms, utils
 from numgrad.torch.distributions.composed import TransformedDistribution
 from numgrad.torch.distributions.distribution import Distribution, expand_parts
@@ -41,6 +42,8 @@ class TableDistribution(Distribution):
     _param_dim: Any = property(lambda self: self._event_dim)
     _event: Any = None
     _check: Any = None
+    _frozen: Any = None
+    """The distribution of ``ng.stats`` that a row names, with its parameters."""
     _takes_numbers = False
     _parts_of_rows = ("base_dist", "transforms")
     _unchecked: ClassVar[Any] = ()
@@ -113,7 +116,7 @@ def _member(name: str, formula: Callable[..., Any], inside: Any) -> Any:
 
     if name in ("log_prob", "cdf", "icdf"):
         return of_value
-    if name == "entropy":
+    if name in ("entropy", "_frozen"):
         return formula
     methods = {"rsample": rsample, "sample": torch.no_grad()(rsample), "values": enumerate_support}
     return methods[name] if name in methods else property(formula)
@@ -123,7 +126,7 @@ def _log(scale: Any) -> Any:
     return scale.log() if isinstance(scale, utils.Tensor) else math.log(scale)
 
 
-_STANDARD: dict[str, tuple[str, Callable[..., Any]]] = {
+_FORMULAS: dict[str, tuple[str, Callable[..., Any]]] = {
     "mean": ("_mean", lambda m, loc, scale: m * scale + loc),
     "variance": ("_var", lambda v, loc, scale: v * (scale * scale)),
     "entropy": ("_entropy", lambda h, loc, scale: h + _log(scale)),
@@ -137,26 +140,43 @@ _STANDARD: dict[str, tuple[str, Callable[..., Any]]] = {
 
 def _of_family(family: Any, place: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
     """Rows that follow from a family; ``place`` gives its location, scale and shapes."""
+    of_numbers = isinstance(family, Family)
 
     def row(name: str) -> Callable[..., Any]:
-        formula, finish = getattr(family, _STANDARD[name][0]), _STANDARD[name][1]
+        formula, finish = getattr(family, _FORMULAS[name][0]), _FORMULAS[name][1]
 
         def evaluate(self: Any, value: Any = None, shape: Any = None) -> Any:
-            loc, scale, *shapes = place(self)
+            loc, scale, *shapes = place(self) if of_numbers else (0, 1, *place(self))
             if name == "rsample":
-                like = next(p for p in (*shapes, scale, loc) if isinstance(p, utils.Tensor))
+                like: Any = next(p for p in (*shapes, scale, loc) if isinstance(p, utils.Tensor))
                 source = generator_from("rsample", None)
-                result = formula(source, tuple(shape), *[s.double()._tensor for s in shapes])
-                return finish(wrap(result).to(like.dtype), loc, scale)
+                precise = [s.double() for s in shapes] if of_numbers else shapes
+                result = wrap(formula(source, tuple(shape), *map(unwrap, precise))).to(like.dtype)
+                return utils.inside(self.support, finish(result, loc, scale))
             if value is not None:
-                shapes.insert(0, value if name == "icdf" else (value - loc) / scale)
-            return finish(wrap(formula(*map(unwrap, shapes))), loc, scale)
+                moved = of_numbers and name != "icdf"
+                shapes.insert(0, (value - loc) / scale if moved else value)
+            result = wrap(formula(*map(unwrap, shapes)))
+            if of_numbers:
+                return finish(result, loc, scale)
+            whole = {"entropy": self._batch_shape}.get(name, self._extended_shape())
+            return result if name == "log_prob" else result.expand(whole)
 
         return evaluate
 
-    absent = vars(Family)
-    return {n: row(n) for n, (key, _) in _STANDARD.items() if n == "rsample" or (
-        getattr(type(family), key) is not absent.get(key))}  # fmt: skip
+    def frozen(self: Any) -> Any:
+        """The distribution of ``ng.stats``."""
+        parameters = [*map(unwrap, place(self))]
+        common = len(family.common) if of_numbers else 0
+        return family(*parameters[2 * of_numbers :], *parameters[:common])
+
+    def has(name: str) -> bool:
+        key = _FORMULAS[name][0]
+        absent = (None,) if key == "_sample" else (None, vars(Family).get(key))
+        return getattr(type(family), key, None) not in absent
+
+    names = [*_FORMULAS][: 3 if isinstance(family, Discrete) else None]
+    return {name: row(name) for name in names if has(name)} | {"_frozen": frozen}
 
 
 def _members(formulas: dict[str, Callable[..., Any]]) -> dict[str, Any]:
@@ -189,7 +209,7 @@ def declare(text: str, space: dict[str, Any]) -> dict[str, type]:
             for key, text in (line.split(": ", 1) for line in lines)
         }
         if family is not None:
-            where = utils.method_of(f"({place})", names, scope)
+            where = utils.method_of(f"({place},)", names, scope)
             formulas = _of_family(getattr(stats, family), where) | formulas
         default = ProbabilityDistribution if "probs" in names else TableDistribution
         bases: list[Any] = [scope[base] if base else default]

@@ -7,29 +7,21 @@ from typing import Any
 
 from numgrad.errors import NumgradNotImplementedError
 from numgrad.tensors.reparameterised import PATHS
-from numgrad.torch.distributions import tables, utils
+from numgrad.torch.distributions import tables
 from numgrad.torch.distributions.utils import torch
 from numgrad.torch.nn.functional import softplus
 from numgrad.torch.wrapping import wrap
 
 
-def nan_unless(ok: Any, value: Any, otherwise: float = math.nan) -> Any:
+def nan_unless(ok: Any, value: Any) -> Any:
     """A moment where there is one."""
-    return torch.where(ok, value, torch.full_like(value, otherwise))
+    return torch.where(ok, value, torch.full_like(value, math.nan))
 
 
 def beta_path(x: Any, a: Any, b: Any) -> Any:
     """Beta numbers ``x``, with their implicit gradients in the parameters."""
-    path = PATHS["beta"](x.double()._tensor, (), a.double()._tensor, b.double()._tensor)
-    return wrap(path).to(a.dtype)
-
-
-def beta_drawn(shape: Any, a: Any, b: Any) -> Any:
-    """Beta numbers, away from 0 and 1, where rounding may have put them."""
-    with torch.no_grad():
-        x, info = utils.drawn("beta", shape, a, b), torch.finfo(a.dtype)
-        x = x.clamp(min=info.tiny, max=1 - info.eps / 2)
-    return beta_path(x, a, b)
+    given = [p.double()._tensor for p in (a, b)]
+    return wrap(PATHS["beta"](x.double()._tensor, (), *given)).to(a.dtype)
 
 
 def moment(a: Any, b: Any, n: int) -> Any:
@@ -48,12 +40,6 @@ def coin_entropy(logits: Any, probs: Any) -> Any:
     return softplus(-logits) + (1 - probs) * torch.where(torch.isinf(logits), 0.0, logits)
 
 
-def binomial_entropy(self: Any) -> Any:
-    """Entropy of binomial distributions with one number of draws, by their support."""
-    log_prob = self.log_prob(self.enumerate_support(False))
-    return -(log_prob.exp() * log_prob).sum(0)
-
-
 def counts_to(total_count: Any) -> Any:
     """The integers to a number of draws, which has to be one for the whole batch."""
     n = int(total_count.max())
@@ -62,38 +48,6 @@ def counts_to(total_count: Any) -> Any:
             "Inhomogeneous total count not supported by `enumerate_support`."
         )
     return torch.arange(1 + n, dtype=total_count.dtype)
-
-
-def tilted(self: Any, order: int) -> Any:
-    """Derivative of an order of ``log((exp(t) - 1) / t)``, of densities ``exp(t x)`` on [0, 1].
-
-    Where ``probs`` is within ``lims`` it is the Taylor series.
-    """
-    near, t = near_even(self), self._tilt
-    inner, outer = torch.where(near, t, 0.0), torch.where(near, 1.0, t)
-    half = 0.5 * outer.abs()
-    if order == 0:
-        series = 0.5 * inner + inner**2 / 24 - inner**4 / 2880
-        formula = 0.5 * outer + half + torch.log(-torch.expm1(-2 * half) / (2 * half))
-    elif order == 1:
-        series = 0.5 + inner / 12 - inner**3 / 720
-        formula = -1 / torch.expm1(-outer) - 1 / outer
-    else:
-        series = 1 / 12 - inner**2 / 240 + inner**4 / 6048
-        formula = 1 / outer**2 - 0.25 / torch.sinh(half) ** 2
-    return torch.where(near, series, formula)
-
-
-def near_even(self: Any) -> Any:
-    """Where a continuous Bernoulli distribution is nearly uniform."""
-    return (self.probs > self.lims[0]) & (self.probs < self.lims[1])
-
-
-def tilted_share(self: Any, x: Any, slope: float, formula: Any) -> Any:
-    """Shares of [0, 1] by a formula for negative ``t``; near 0 by the first terms of its series."""
-    near, t = near_even(self), self._tilt
-    y = formula(torch.where(t > 0, 1 - x, x), -torch.where(near, 1.0, t).abs())
-    return torch.where(near, x + slope * t * x * (1 - x), torch.where(t > 0, 1 - y, y))
 
 
 TABLE = """
@@ -137,7 +91,6 @@ Gamma(concentration: positive, rate: positive) on nonnegative
     by gamma(0, 1 / rate, concentration)
   _takes_numbers: True
   mode: ((concentration - 1) / rate).clamp(min=0)
-  rsample: above_zero(drawn("standard_gamma", shape, concentration) / rate)
 Chi2(df: positive) on nonnegative as Gamma
   concentration: 0.5 * df
   rate: torch.full_like(df, 0.5)
@@ -151,14 +104,13 @@ Beta(concentration1: positive, concentration0: positive) on unit_interval
   mode: torch.where((concentration1 <= 1) & (concentration0 <= 1), math.nan, torch.where(
     (concentration1 < 1) | (concentration0 < 1), (concentration1 > concentration0).to(
     concentration1.dtype), (concentration1 - 1) / (concentration1 + concentration0 - 2)))
-  rsample: beta_drawn(shape, concentration1, concentration0)
+  rsample: beta_path(inside(self.support, drawn("beta", shape, concentration1.detach(),
+    concentration0.detach())), concentration1, concentration0)
 FisherSnedecor(df1: positive, df2: positive) on positive by f(0, 1, df1, df2)
   mean: nan_unless(df2 > 2, df2 / (df2 - 2))
   mode: nan_unless(df1 > 2, (df1 - 2) / df1 * df2 / (df2 + 2))
   variance: nan_unless(df2 > 4, 2 * df2**2 * (df1 + df2 - 2) / (
     df1 * (df2 - 2) ** 2 * (df2 - 4)))
-  rsample: above_zero(drawn("chisquare", shape, df1) / df1 / above_zero(
-    drawn("chisquare", shape, df2) / df2))
 StudentT(df: positive, loc: real = 0.0, scale: positive = 1.0) on real by t(loc, scale, df)
   mean: nan_unless(df > 1, loc)
   mode: loc
@@ -199,32 +151,20 @@ VonMises(loc: real, concentration: positive) on real by vonmises(loc, 1, concent
   mode: loc
   variance: 1 - torch.special.i1e(concentration) / torch.special.i0e(concentration)
   sample: drawn("vonmises", shape, loc, concentration)
-Bernoulli(probs: unit_interval | logits: real) on boolean
-  mean: probs
+Bernoulli(probs: unit_interval | logits: real) on boolean by bernoulli(0, 1, probs)
   mode: torch.where(probs == 0.5, math.nan, (probs >= 0.5).to(probs.dtype))
-  variance: probs * (1 - probs)
   log_prob: torch.where(torch.isinf(logits), -softplus((1 - 2 * value) * logits),
     value * logits - softplus(logits))
   entropy: coin_entropy(logits, probs)
   sample: torch.bernoulli(probs.expand(shape))
   values: torch.arange(2, dtype=self._param.dtype)
 ContinuousBernoulli(probs: unit_interval | logits: real, lims = (0.499, 0.501)) on unit_interval
-  mean: tilted(self, 1)
-  variance: tilted(self, 2)
-  _tilt: probs_to_logits(probs, True)
-  log_prob: value * logits - softplus(logits) + softplus(self._tilt) - tilted(self, 0)
-  cdf: tilted_share(self, value.clamp(0, 1), -0.5, lambda x, t: torch.expm1(t * x) / torch.expm1(t))
-  icdf: tilted_share(self, value, 0.5, lambda x, t: torch.log1p(x * torch.expm1(t)) / t)
-  entropy: tilted(self, 0) - self._tilt * tilted(self, 1)
-  rsample: self.icdf(torch.rand(shape, dtype=self._param.dtype))
+    by continuous_bernoulli(0, 1, probs_to_logits(probs, True))
 Binomial(total_count: nonnegative_integer = 1, probs: unit_interval | logits: real)
-    on integer_interval(0, total_count)
-  mean: total_count * probs
+    on integer_interval(0, total_count) by binom(0, 1, total_count, probs)
   mode: torch.where(probs == 1, total_count, ((total_count + 1) * probs).floor())
-  variance: total_count * probs * (1 - probs)
   log_prob: log_chosen(total_count, value) + torch.where(value == 0, 0.0, value) * logits - (
     total_count * softplus(logits))
-  entropy: binomial_entropy(self)
   sample: drawn("binomial", shape, total_count.long(), probs).to(probs.dtype)
   values: counts_to(total_count)
 NegativeBinomial(total_count: greater_than_eq(0), probs: half_open_interval(0.0, 1.0)
@@ -237,24 +177,18 @@ NegativeBinomial(total_count: greater_than_eq(0), probs: half_open_interval(0.0,
     1 + value) - torch.lgamma(total_count))
   sample: drawn("poisson", shape, drawn("standard_gamma", shape, total_count) * logits.exp()).to(
     logits.dtype)
-Geometric(probs: unit_interval | logits: real) on nonnegative_integer
+Geometric(probs: unit_interval | logits: real) on nonnegative_integer by geom(-1, 1, probs)
   _check: (self._alternative == 'logits') | (probs > 0)
-  mean: 1 / probs - 1
   mode: torch.zeros_like(probs)
-  variance: (1 / probs - 1) / probs
   log_prob: value * torch.log1p(-torch.where((probs == 1) & (value == 0), 0.0, probs)) + probs.log()
   entropy: coin_entropy(logits, probs) / probs
   sample: (inner_uniform(shape, probs).log() / torch.log1p(-probs)).floor()
-Poisson(rate: nonnegative) on nonnegative_integer
-  mean: rate
+Poisson(rate: nonnegative) on nonnegative_integer by poisson(0, 1, rate)
   mode: rate.floor()
-  variance: rate
   log_prob: torch.xlogy(value, rate) - rate - torch.lgamma(value + 1)
   sample: torch.poisson(rate.expand(shape))
 LogitRelaxedBernoulli(temperature, probs: unit_interval | logits: real) on real
-  log_prob: (logits - value * temperature) + temperature.log() - 2 * softplus(
-    logits - value * temperature)
-  rsample: (torch.logit(inner_uniform(shape, probs)) + logits) / temperature
+    by logistic(logits / temperature, 1 / temperature)
 RelaxedBernoulli(temperature, probs: unit_interval | logits: real) on unit_interval
   base_dist: LogitRelaxedBernoulli(temperature, **self._given)
   transforms: [SigmoidTransform()]

@@ -143,9 +143,14 @@ def sum_rightmost(value: Any, dim: int) -> Any:
     return value.reshape((*value.shape[: value.dim() - dim], -1)).sum(-1) if dim else value
 
 
-def above_zero(x: Any) -> Any:
-    """Numbers that rounding to 0 has not taken out of the support."""
-    return x.clamp(min=torch.finfo(x.dtype).tiny)
+def inside(support: Any, x: Any) -> Any:
+    """Numbers that rounding to 0 or 1 has not taken out of a support that ends there."""
+    bounds, info = support._bounds, torch.finfo(x.dtype)
+    if "lower_bound" in bounds and isinstance(support.lower_bound, float):
+        x = x.clamp(min=info.tiny)
+    if "upper_bound" in bounds and isinstance(support.upper_bound, float):
+        x = x.clamp(max=1 - info.eps / 2)
+    return x
 
 
 def inside_unit(p: Any) -> Any:

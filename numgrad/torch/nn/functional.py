@@ -7,18 +7,12 @@ from functools import partial, wraps
 from typing import Any
 
 from numgrad.autograd.variable import Tensor as Base
-from numgrad.core.op import OPS
 from numgrad.errors import NumgradError
 from numgrad.nn import functional as _base
-from numgrad.torch.calls import write
+from numgrad.torch.calls import function_of, table, write
 from numgrad.torch.missing import refuse as _refuse
-from numgrad.torch.nn.layers import DTYPES, legacy_reduction, of_dtypes
-from numgrad.torch.wrapping import Parameter, Tensor, as_runtime_error, unwrap, wrap, wrapped
-
-_OURS = (Tensor, Parameter)
-_LEGACY = ("size_average", "reduce", "_stacklevel")
-_OF_AXES = ("cosine_similarity", "normalize")
-"""Functions along an axis, which PyTorch lets an operand without axes have."""
+from numgrad.torch.nn.layers import DTYPES, of_dtypes, without_legacy
+from numgrad.torch.wrapping import as_runtime_error, unwrap, wrap, wrapped
 
 
 def of_functional(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -28,44 +22,61 @@ def of_functional(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def called(*args: Any, **params: Any) -> Any:
-        given = [a._tensor if type(a) in _OURS else unwrap(a) for a in args]
+        given = [unwrap(a) for a in args]
         out = params.pop("out", None)
         if params:
-            if any(params.get(name) is not None for name in _LEGACY[:2]):
-                params["reduction"] = legacy_reduction(params)
-            params = {k: unwrap(v) for k, v in params.items() if k not in _LEGACY}
+            params = {k: unwrap(v) for k, v in without_legacy(params).items()}
         if rule is not None:
             of_dtypes(name, rule, given, params)
-        bare = name in _OF_AXES and bool(given) and getattr(given[0], "ndim", 1) == 0
-        if bare:
-            given = [OPS["reshape"](a, shape=(1,)) if isinstance(a, Base) else a for a in given]
-        elif "_pool" in name and list(given[2:3]) in ([()], [[]]):
+        if "_pool" in name and list(given[2:3]) in ([()], [[]]):
             given[2] = None  # the stride is the length of the window
         try:
             result = function(*given, **params)
         except NumgradError as error:
             as_runtime_error(error)
             raise
-        if bare:
-            result = OPS["reshape"](result, shape=())
         if out is not None:
             return write(name, out, result)
         if type(result) is not Base:
             return wrap(result)
-        for a, b in zip(args, given, strict=True):
-            if (
-                result is b and isinstance(a, Tensor) and a._tensor is b
-            ):  # in place, or nothing to do
-                return a
-        return wrapped(result)
+        same = args and getattr(args[0], "_tensor", None) is result  # in place, or nothing to do
+        return args[0] if same else wrapped(result)
 
     called.__module__ = __name__
     return called
 
 
+def _linear_cross_entropy(
+    x: Any, weight: Any, target: Any, bias: Any, scale: Any, ignored: int | None, **options: Any
+) -> Any:
+    *outputs, features = weight.shape
+    bias = None if bias is None else bias.reshape(-1)
+    scores = _base.linear(x, weight.reshape(-1, features), bias)
+    scores = scores.reshape((*x.shape[:-1], *outputs))
+    ignored = -100 if ignored is None else ignored
+    return _base.cross_entropy(scores, target, scale, ignore_index=ignored, **options)
+
+
 __all__ = [name for name in dir(_base) if not name.startswith("_")]
 for _name in __all__:
     globals()[_name] = of_functional(getattr(_base, _name))
+_ROWS = """
+[float 0:2 function values]
+cosine_similarity(x1, x2, dim=1, eps=1e-8): (
+    _base.cosine_similarity(x1, x2, dim, eps) if x1.ndim or x2.ndim else
+    _base.cosine_similarity(x1[None], x2[None], dim, eps))
+[float 0:1 function values axis]
+normalize(input, p=2.0, dim=1, eps=1e-12): _base.normalize(input, p, dim, eps)
+[same 0:2 function values]
+linear_cross_entropy(
+    input, linear_weight, target, *, linear_bias=None, weight=None, reduction="mean",
+    ignore_index=None, label_smoothing=0.0, options=None): _linear_cross_entropy(
+    input, linear_weight, target, linear_bias, weight, ignore_index, reduction=reduction,
+    label_smoothing=label_smoothing)
+"""
+for _name, _row in table("nn.functional", globals(), _ROWS).items():
+    globals()[_name] = function_of(_row)
+    __all__.append(_name)
 for _name in ("relu", "elu", "celu", "selu", "hardtanh", "leaky_relu", "rrelu", "threshold"):
     globals()[f"{_name}_"] = partial(globals()[_name], inplace=True)
     __all__.append(f"{_name}_")
@@ -74,24 +85,4 @@ for _name in ("adaptive_max_pool", "fractional_max_pool", "max_pool"):
         _pool = f"{_name}{_rank}d"
         globals()[f"{_pool}_with_indices"] = partial(globals()[_pool], return_indices=True)
         __all__.append(f"{_pool}_with_indices")
-
-
-def linear_cross_entropy(
-    input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None,
-    reduction: str = "mean", ignore_index: int | None = None, label_smoothing: float = 0.0,
-    options: Any = None,
-) -> Any:  # fmt: skip
-    """The cross entropy of a linear layer's scores; ``options`` change how PyTorch computes it."""
-    *outputs, features = linear_weight.shape
-    bias = None if linear_bias is None else linear_bias.reshape(-1)
-    scores = globals()["linear"](input, linear_weight.reshape(-1, features), bias)
-    scores = scores.reshape(*input.shape[:-1], *outputs)
-    ignored = -100 if ignore_index is None else ignore_index
-    return globals()["cross_entropy"](
-        scores, target, weight, ignore_index=ignored, reduction=reduction,
-        label_smoothing=label_smoothing,
-    )  # fmt: skip
-
-
-__all__.append("linear_cross_entropy")
 __getattr__ = _refuse(globals())

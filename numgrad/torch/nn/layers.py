@@ -18,10 +18,10 @@ from typing import Any, ClassVar
 
 from numgrad import nn
 from numgrad.autograd.variable import Tensor as Base
-from numgrad.errors import NumgradError, NumgradRuntimeError
+from numgrad.errors import NumgradError
 from numgrad.nn.module.members import KINDS
 from numgrad.torch import dtypes
-from numgrad.torch.calls import cast
+from numgrad.torch.calls import cast, check_equal
 from numgrad.torch.nn.module import Module, containers, hooks
 from numgrad.torch.specialization import GIVEN, specialize
 from numgrad.torch.wrapping import (
@@ -145,10 +145,10 @@ _RULES = {
     "binary_cross_entropy BCELoss scaled_dot_product_attention",
     "common": "mse_loss l1_loss smooth_l1_loss huber_loss soft_margin_loss poisson_nll_loss kl_div "
     "multilabel_soft_margin_loss binary_cross_entropy_with_logits pairwise_distance "
-    "cosine_similarity hinge_embedding_loss MSELoss L1Loss SmoothL1Loss HuberLoss SoftMarginLoss "
+    "hinge_embedding_loss MSELoss L1Loss SmoothL1Loss HuberLoss SoftMarginLoss "
     "PoissonNLLLoss KLDivLoss MultiLabelSoftMarginLoss BCEWithLogitsLoss PairwiseDistance "
     "CosineSimilarity HingeEmbeddingLoss rms_norm RMSNorm softmax log_softmax softmin gelu silu "
-    "elu leaky_relu sigmoid softplus logsigmoid normalize selu mish softsign tanhshrink celu "
+    "elu leaky_relu sigmoid softplus logsigmoid selu mish softsign tanhshrink celu "
     "local_response_norm",
     "any": "Embedding EmbeddingBag",
 }
@@ -170,28 +170,28 @@ def of_dtypes(
     NumgradRuntimeError
         If they need one dtype and have others.
     """
-    present = {a.dtype for a in (*given, *named.values()) if isinstance(a, Base)}
-    if own is not None:
-        present.add(own)
-    if len(present) == 1 and next(iter(present)).kind == "f":  # most often by far
+    tensors = [a for a in (*given, *named.values()) if isinstance(a, Base)]
+    present = {a.dtype for a in tensors} | ({own} if own is not None else set())
+    if len(present) < 2 and all(d.kind == "f" for d in present):  # most often by far
         return
-    holders: list[tuple[Any, Any]] = [(given, k) for k in range(len(given))]
-    holders += [(named, key) for key in named]
-    holders = [(place, k) for place, k in holders if isinstance(place[k], Base)]
-    if rule == "common" and holders:
-        d = dtypes.common_dtype([place[k] for place, k in holders])
+    if rule == "one":
+        rest = [a.dtype for a in tensors[1:] if a.dtype.kind in kinds]
+        check_equal(name, {tensors[0].dtype, *rest, own or tensors[0].dtype})
+    elif rule == "common":
+        d = dtypes.common_dtype(tensors)
         d = d if d.kind in "fc" else dtypes.get_default_dtype().numpy
-        for place, k in holders:
-            place[k] = cast(place[k], d)
-    elif rule == "one":
-        for place, k in holders:
-            d = place[k].dtype
-            own = d if own is None else own
-            if d != own and (k in (0, "input") or d.kind in kinds):
-                raise NumgradRuntimeError(
-                    f"{name}: expected all Tensors to have the same dtype, but got {d} and {own}; "
-                    "convert the input (x.to) or the module (module.double())"
-                )
+        given[:] = [cast(a, d) if isinstance(a, Base) else a for a in given]
+        named.update({key: cast(a, d) for key, a in named.items() if isinstance(a, Base)})
+
+
+def without_legacy(options: dict[str, Any]) -> dict[str, Any]:
+    """Options with the reduction that ``size_average`` and ``reduce`` of old programs mean."""
+    average, reduced = (options.pop(name, None) for name in ("size_average", "reduce"))
+    options.pop("_stacklevel", None)
+    if average is not None or reduced is not None:
+        whole = "sum" if average is False else "mean"
+        options["reduction"] = "none" if reduced is False else whole
+    return options
 
 
 class Layer(Module):
@@ -207,11 +207,7 @@ class Layer(Module):
         device = kwargs.pop("device", None)
         if device is not None and str(device) != "meta":
             dtypes.device(device)
-        for name in ("size_average", "reduce"):
-            if kwargs.get(name) is not None:
-                kwargs["reduction"] = legacy_reduction(kwargs)
-            kwargs.pop(name, None)
-        options = {name: _argument(value) for name, value in kwargs.items()}
+        options = {name: _argument(value) for name, value in without_legacy(kwargs).items()}
         if type(self)._has_dtype:
             if options.get("dtype") is None:
                 options["dtype"] = dtypes.get_default_dtype().numpy
@@ -239,13 +235,6 @@ class Layer(Module):
         except NumgradError as error:
             as_runtime_error(error)
             raise
-
-
-def legacy_reduction(options: dict[str, Any]) -> str:
-    """The reduction that ``size_average`` and ``reduce`` of old programs mean."""
-    if options.get("reduce") is False:
-        return "none"
-    return "sum" if options.get("size_average") is False else "mean"
 
 
 def _method(cls: type, name: str, function: Any) -> Any:
@@ -325,6 +314,9 @@ _GROUPS = {
 """Classes that PyTorch's modules have as bases, which programs ask for with ``isinstance``."""
 
 
+_CONTAINERS = "Sequential ModuleList ModuleDict ParameterList ParameterDict"
+
+
 def _causal_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
     """The mask of a position's future, -inf above the diagonal, in the default dtype."""
     d = (dtype or dtypes.get_default_dtype()).numpy
@@ -336,22 +328,13 @@ def classes() -> dict[str, type]:
     made: dict[str, type] = {group: type(group, (Layer,), {}) for group in _GROUPS}
     made["_BatchNorm"] = _BatchNorm
     bases = {name: made[group] for group, text in _GROUPS.items() for name in text.split()}
+    for name in _CONTAINERS.split():
+        cls, made[name] = getattr(nn, name), getattr(containers, name)
+        LAYERS[cls], made[name]._view = made[name], _view_class(name, cls)  # pyright: ignore
     for name in dir(nn):
         cls = getattr(nn, name)
-        if not isinstance(cls, type) or not issubclass(cls, nn.Module) or cls is nn.Module:
-            continue
-        if issubclass(cls, nn.LazyModuleMixin):
-            continue
-        own = getattr(containers, name, None)
-        if (
-            isinstance(own, type)
-            and issubclass(own, Module)
-            and name[:2] != "Fl"
-            and name[:3] != "Unf"
-        ):
-            own._view = _view_class(name, cls)  # pyright: ignore[reportAttributeAccessIssue]
-            LAYERS[cls] = made[name] = own  # pyright: ignore[reportArgumentType]
-        else:
+        plain = isinstance(cls, type) and issubclass(cls, nn.Module) and cls is not nn.Module
+        if plain and name not in made and not issubclass(cls, nn.LazyModuleMixin):
             base = bases.get(name) or (made["_Loss"] if name.endswith("Loss") else Layer)
             made[name] = layer_class(name, cls, (base,))
     public = set(dir(nn))  # a name that is none takes a search for what is near it

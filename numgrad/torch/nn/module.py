@@ -9,19 +9,20 @@ import numpy as np
 
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import Tensor as Base
-from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
+from numgrad.errors import NumgradTypeError
 from numgrad.nn.module import state_dict as numgrad_states, uninitialized
+from numgrad.nn.utils.conversion import consume_prefix_in_state_dict_if_present
 from numgrad.torch import dtypes
 from numgrad.torch.autograd.function import Function
 from numgrad.torch.specialization import GIVEN, specialize
-from numgrad.torch.wrapping import Parameter, Tensor, known, same, unwrap
+from numgrad.torch.wrapping import Parameter, Tensor, known, same, unwrap, wrap
 
 
 class Buffer(Tensor):
     """A Tensor that becomes a buffer of the module it is assigned to."""
 
     __slots__ = ()
-    persistent: bool
+    persistent: bool = True
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Buffer:  # noqa: D102
         x = object.__new__(cls)
@@ -36,6 +37,16 @@ class _Uninitialized(uninitialized.Uninitialized):
 
     __slots__ = ()
     _tensor: Any
+    _of_numgrad: ClassVar[Any]
+
+    def __new__(
+        cls, requires_grad: bool = True, device: Any = None, dtype: Any = None, **persistent: bool
+    ) -> Any:
+        x: Any = object.__new__(cls)
+        d = (dtype or dtypes.get_default_dtype()).numpy
+        x._tensor = cls._of_numgrad(requires_grad, None, d)
+        vars(x).update(persistent)
+        return known(x)
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Become a parameter or buffer of a shape, whose values may be anything."""
@@ -54,51 +65,28 @@ class UninitializedParameter(_Uninitialized, Parameter):
     """A parameter of a lazy layer, which has no elements before the layer's first call."""
 
     __slots__ = ()
-    cls_to_become: ClassVar = Parameter
-
-    def __new__(  # noqa: D102
-        cls, requires_grad: bool = True, device: Any = None, dtype: Any = None
-    ) -> UninitializedParameter:
-        d = (dtype or dtypes.get_default_dtype()).numpy
-        return _of_tensor(cls, uninitialized.UninitializedParameter(requires_grad, None, d))
+    cls_to_become, _of_numgrad = Parameter, uninitialized.UninitializedParameter
 
 
 class UninitializedBuffer(_Uninitialized, Buffer):
     """A buffer of a lazy layer, which has no elements before the layer's first call."""
 
     __slots__ = ()
-    cls_to_become: ClassVar = Buffer
-
-    def __new__(  # noqa: D102
-        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None,
-        persistent: bool = True,
-    ) -> UninitializedBuffer:  # fmt: skip
-        d = (dtype or dtypes.get_default_dtype()).numpy
-        x = _of_tensor(cls, uninitialized.UninitializedBuffer(False, None, d))
-        x.persistent = persistent
-        return x
-
-
-def _of_tensor(cls: Any, tensor: Base) -> Any:
-    x = object.__new__(cls)
-    x._tensor = tensor
-    return known(x)
+    cls_to_become, _of_numgrad = Buffer, uninitialized.UninitializedBuffer
 
 
 def _taken(tensor: Tensor, value: Any, assign: bool) -> tuple[Any, str | None]:
     """A value as what goes into a member, and why it cannot be taken over, if it cannot."""
     given, problem = numgrad_states._taken(tensor._tensor, unwrap(value), assign)
-    return value if isinstance(value, Tensor) else same(_as_base(given)), problem
+    if not isinstance(value, Tensor):
+        value = same(Base(given) if isinstance(given, np.ndarray) else given)
+    return value, problem
 
 
-def _as_base(value: Any) -> Any:
-    return Base(value) if isinstance(value, np.ndarray) else value
-
-
-GIVEN["Function"] = Function
-GIVEN["Buffer"] = Buffer
-GIVEN["UninitializedParameter"] = UninitializedParameter
-GIVEN["UninitializedBuffer"] = UninitializedBuffer
+GIVEN.update(
+    Function=Function, Buffer=Buffer, UninitializedParameter=UninitializedParameter,
+    UninitializedBuffer=UninitializedBuffer,
+)  # fmt: skip
 hooks = specialize("numgrad.nn.module.hooks")
 members = specialize("numgrad.nn.module.members")
 states = specialize("numgrad.nn.module.state_dict", _taken=_taken)
@@ -119,72 +107,39 @@ class Module(_base):
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        lazy = {id(b): b for b in self._buffers.values() if isinstance(b, UninitializedBuffer)}
+        params: list[Any] = [p for p in self._parameters.values() if p is not None]
+        lazy = [b for b in self._buffers.values() if isinstance(b, UninitializedBuffer)]
         with no_grad():
-            for param in [*self._parameters.values(), *lazy.values()]:
-                for x in () if param is None else (param, param.grad):
-                    if isinstance(x, _Uninitialized):
-                        x.data = fn(x.data)  # pyright: ignore
-                    elif x is not None and (new := fn(x)) is not x:
-                        x.data = new
+            gradients = [p.grad for p in params if p.grad is not None]
+            for x in (*params, *gradients, *lazy):
+                before = x.data if hasattr(x, "materialize") else x
+                if (new := fn(before)) is not before:
+                    x.data = new
             for name, buffer in self._buffers.items():
-                if buffer is not None and id(buffer) not in lazy:
+                if buffer is not None and not isinstance(buffer, UninitializedBuffer):
                     self._buffers[name] = fn(buffer)
         return self
 
-    def to(self, *args: Any, **kwargs: Any) -> Self:
+    def to(self, *args: Any, memory_format: Any = None, **kwargs: Any) -> Self:
         """Convert floating parameters and buffers to a dtype; the device is the CPU."""
-        dtype = kwargs.pop("dtype", None)
-        device = kwargs.pop("device", None)
-        for given in args:
-            if isinstance(given, Tensor):
-                dtype = dtypes.OF[given._tensor.dtype]
-            elif isinstance(given, dtypes.dtype):
-                dtype = given
-            elif isinstance(given, str | dtypes.device):
-                device = given
-            elif not (given is None or isinstance(given, bool)):
-                raise NumgradTypeError(f"to: takes a dtype, a device or a Tensor, got {given!r}")
-        if device is not None and str(device) != "meta":
-            dtypes.device(device)
-        if dtype is None:
+        if str(kwargs.get("device", args[0] if args else None)) == "meta":
             return self
+        dtype = wrap(Base(np.zeros((), np.float32))).to(*args, **kwargs).dtype
         if not (dtype.is_floating_point or dtype.is_complex):
             raise NumgradTypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, but got {dtype}"
             )
-        return self._apply(lambda t: t.to(dtype) if t.is_floating_point() or t.is_complex() else t)
+        return self._apply(
+            lambda t: t.to(*args, **kwargs) if t.is_floating_point() or t.is_complex() else t
+        )
 
     def type(self, dst_type: Any) -> Self:
         """Convert all parameters and buffers, integers too."""
         return self._apply(lambda t: t.type(dst_type))
 
-    def float(self) -> Self:
-        """Convert floating parameters and buffers to float32."""
-        return self._apply(lambda t: t.float() if t.is_floating_point() else t)
-
-    def double(self) -> Self:
-        """Convert floating parameters and buffers to float64."""
-        return self._apply(lambda t: t.double() if t.is_floating_point() else t)
-
-    def half(self) -> Self:
-        """Raise: there is no arithmetic of float16."""
-        return self._apply(lambda t: t.half() if t.is_floating_point() else t)
-
-    def bfloat16(self) -> Self:
-        """Raise: there is no arithmetic of bfloat16."""
-        return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
-
-    def cpu(self) -> Self:
-        """Return the module: it is on the CPU."""
-        return self
-
     def cuda(self, device: Any = None) -> Self:
         """Raise: the device is the CPU."""
-        raise NumgradNotImplementedError(
-            "cuda: the only device is the CPU; move modules by model.to(device) with a device of "
-            "'cuda' if torch.cuda.is_available() else 'cpu'"
-        )
+        return self.to(dtypes.device("cuda"))
 
     def to_empty(self, *, device: Any = None, recurse: bool = True) -> Self:
         """Return the module, whose values may be anything."""
@@ -196,34 +151,29 @@ class Module(_base):
             member.share_memory_()
         return self
 
-    def register_backward_hook(self, hook: Callable[..., Any]) -> Any:
-        """Call a hook as ``register_full_backward_hook`` does."""
-        return self.register_full_backward_hook(hook)
+    register_backward_hook = _base.register_full_backward_hook
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Leave the module as it is: its operations are compiled already."""
 
 
-def register_module_backward_hook(hook: Callable[..., Any]) -> Any:
-    """Call a hook as ``register_module_full_backward_hook`` does."""
-    return hooks.register_module_full_backward_hook(hook)
+def _conversion(name: str) -> Callable[[Any], Any]:
+    def convert(self: Any) -> Any:
+        return self._apply(lambda t: getattr(t, name)() if t.is_floating_point() else t)
+
+    convert.__name__, convert.__doc__ = name, "Convert floating parameters and buffers."
+    return convert
 
 
-def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
-    """Take a prefix away from the keys of a state."""
-    for entries in (state_dict, getattr(state_dict, "_metadata", {})):
-        for key in list(entries):
-            if key.startswith(prefix) or (key and key == prefix.replace(".", "")):
-                entries[key[len(prefix) :]] = entries.pop(key)
-
-
+for _name in ("float", "double", "half", "bfloat16"):
+    setattr(Module, _name, _conversion(_name))
 REGISTRATIONS = {
     name: getattr(hooks, name) for name in vars(hooks) if name.startswith("register_module_")
 } | {
-    "register_module_backward_hook": register_module_backward_hook,
+    "register_module_backward_hook": hooks.register_module_full_backward_hook,
     "consume_prefix_in_state_dict_if_present": consume_prefix_in_state_dict_if_present,
 }
-"""Functions that register hooks of all modules."""
+"""Functions of all modules: those that register hooks, and of states."""
 GIVEN["Module"] = Module
 _functional = specialize("numgrad.nn.module.functional_call")
 functional_call, stack_module_state = _functional.functional_call, _functional.stack_module_state
