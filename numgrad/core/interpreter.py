@@ -321,8 +321,8 @@ class State(threading.local):
     """The reason why there may be none."""
     mutation: Any = None
     """The store of old values of saved tensors that are written to, if that is allowed."""
-    anomaly: bool = False
-    """Whether nodes remember the lines that recorded them."""
+    anomaly: Any = False
+    """Whether nodes remember the lines that recorded them; or the function that then names them."""
     check_nan: bool | str = True
     """Whether a backward then fails on NaN, and results are looked at: see ``GRADIENTS``."""
     running: Any = None
