@@ -53,7 +53,8 @@ def test_calls_are_numpys_each_time(name, operand):
         expected = call(array, np)
         x = ng.tensor(array, requires_grad=True)
         y = call(x, np)
-        assert y.dtype == expected.dtype and y.shape == expected.shape
+        assert y.dtype == expected.dtype
+        assert y.shape == expected.shape
         np.testing.assert_allclose(y.detach().numpy(), expected, rtol=1e-6)
         weights = np.cos(np.arange(expected.size)).reshape(expected.shape).astype(expected.dtype)
         (y * weights).sum().backward()
@@ -76,7 +77,8 @@ def test_views_share_memory_and_versions():
         y = x * 1.0
         view = y.reshape((2, 3))
         view[0, 0] = 5.0
-        assert y[0].item() == 5.0 and view._base is y
+        assert y[0].item() == 5.0
+        assert view._base is y
         z = np.sin(view)
         y += 1.0
         with pytest.raises(NumgradRuntimeError):
