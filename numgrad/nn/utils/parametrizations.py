@@ -236,7 +236,8 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     Returns
     -------
     Module
-        ``module``, with what ``register_parametrization`` does.
+        ``module``, with what ``register_parametrization`` does. It loads states of the older
+        ``nn.utils.weight_norm`` as well, whose names end with ``_g`` and ``_v``.
 
     References
     ----------
@@ -249,7 +250,16 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     >>> layer.parametrizations.weight.original0.shape
     (40, 1)
     """
-    return register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
+    register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
+
+    def rename(state: dict[str, Any], prefix: str, *rest: Any) -> None:
+        for end, number in (("_g", 0), ("_v", 1)):
+            if prefix + name + end in state:
+                key = f"{prefix}parametrizations.{name}.original{number}"
+                state[key] = state.pop(prefix + name + end)
+
+    module._register_load_state_dict_pre_hook(rename)
+    return module
 
 
 def _adjoint(matrix: Any) -> Any:
