@@ -89,7 +89,7 @@ def test_states_of_generators():
     first = ng_torch.rand(3).tolist()
     ng_torch.set_rng_state(ng_torch.load(_file(ng_torch, state)))
     assert ng_torch.rand(3).tolist() == first
-    with pytest.raises(RuntimeError, match="set_rng_state: needs .* of shape .5056,.*manual_seed"):
+    with pytest.raises(RuntimeError, match=r"set_rng_state: needs .* of shape .5056,.*manual_seed"):
         ng_torch.set_rng_state(ng_torch.zeros(5056, dtype=ng_torch.uint8))  # PyTorch's
 
 
