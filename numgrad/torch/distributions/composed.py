@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 from numgrad.errors import NumgradNotImplementedError, NumgradValueError
 from numgrad.torch.distributions import constraints
+from numgrad.torch.distributions.constraints import reinterpreted
 from numgrad.torch.distributions.distribution import Distribution, expand_parts
-from numgrad.torch.distributions.transforms import ComposeTransform, Transform, reinterpreted
+from numgrad.torch.distributions.transforms import ComposeTransform, Transform
 from numgrad.torch.distributions.utils import sum_rightmost, torch
 
 
@@ -125,14 +126,13 @@ class TransformedDistribution(Distribution):
         """Logarithm of the density: that of the base less that of the derivatives."""
         if self._validate_args:
             self._validate_sample(value)
-        dim, total, y = len(self._event_shape), 0.0, value
-        for transform in reversed(self.transforms):
-            x = transform.inv(y)
-            dim += transform.domain.event_dim - transform.codomain.event_dim
-            log = transform.log_abs_det_jacobian(x, y)
-            total, y = total - sum_rightmost(log, dim - transform.domain.event_dim), x
-        own = sum_rightmost(self.base_dist.log_prob(y), dim - len(self.base_dist.event_shape))
-        return total + own
+        dim, back = len(self._event_shape), self._whole.inv
+        path = back.path(value)
+        log = sum_rightmost(back.log_along(path), dim - back.domain.event_dim)
+        own = dim + back.codomain.event_dim - back.domain.event_dim
+        return log + sum_rightmost(
+            self.base_dist.log_prob(path[-1]), own - len(self.base_dist.event_shape)
+        )
 
     def _directed(self, value: Any) -> Any:
         """A probability, or its complement where the transforms fall."""
