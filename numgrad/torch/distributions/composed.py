@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from numgrad.errors import NumgradNotImplementedError, NumgradValueError
 from numgrad.torch.distributions import constraints
 from numgrad.torch.distributions.constraints import reinterpreted
-from numgrad.torch.distributions.distribution import Distribution, expand_parts
+from numgrad.torch.distributions.distribution import Distribution
 from numgrad.torch.distributions.transforms import ComposeTransform, Transform
 from numgrad.torch.distributions.utils import sum_rightmost, torch
 
@@ -45,8 +45,6 @@ class Independent(Distribution):
     def support(self) -> Any:
         """Set of values."""
         return reinterpreted(self.base_dist.support, self.reinterpreted_batch_ndims)
-
-    expand = expand_parts
 
     def log_prob(self, value: Any) -> Any:
         """Sum of the logarithms over these axes."""
@@ -110,8 +108,6 @@ class TransformedDistribution(Distribution):
             return self.base_dist.support
         last = self.transforms[-1].codomain
         return reinterpreted(last, len(self._event_shape) - last.event_dim)
-
-    expand = expand_parts
 
     def sample(self, sample_shape: Any = ()) -> Any:
         """Draw numbers without gradients."""

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from numgrad.errors import NumgradValueError
 from numgrad.torch.distributions import constraints
-from numgrad.torch.distributions.distribution import Distribution, expand_parts
+from numgrad.torch.distributions.distribution import Distribution
 from numgrad.torch.distributions.utils import torch
 from numgrad.torch.distributions.vectors import CLASSES
 
@@ -46,8 +46,6 @@ class MixtureSameFamily(Distribution):
     def support(self) -> Any:
         """Set of values: those in the supports of all components."""
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
-
-    expand = expand_parts
 
     def _weighted(self, x: Any) -> Any:
         """Mean over components of what each has."""
