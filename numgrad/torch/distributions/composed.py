@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any, ClassVar
 
 from numgrad.errors import NumgradNotImplementedError, NumgradValueError
 from numgrad.torch.distributions import constraints
 from numgrad.torch.distributions.constraints import reinterpreted
 from numgrad.torch.distributions.distribution import Distribution
-from numgrad.torch.distributions.transforms import ComposeTransform, Transform
+from numgrad.torch.distributions.transforms import ComposeTransform, Transform, log_along
 from numgrad.torch.distributions.utils import sum_rightmost, torch
 
 
@@ -122,13 +123,12 @@ class TransformedDistribution(Distribution):
         """Logarithm of the density: that of the base less that of the derivatives."""
         if self._validate_args:
             self._validate_sample(value)
-        dim, back = len(self._event_shape), self._whole.inv
-        path = back.path(value)
-        log = sum_rightmost(back.log_along(path), dim - back.domain.event_dim)
-        own = dim + back.codomain.event_dim - back.domain.event_dim
-        return log + sum_rightmost(
-            self.base_dist.log_prob(path[-1]), own - len(self.base_dist.event_shape)
-        )
+        back, whole = self.transforms[::-1], self._whole
+        path = [*accumulate(back, lambda y, transform: transform.inv(y), initial=value)][::-1]
+        more = len(self._event_shape) - whole.codomain.event_dim
+        slopes = sum_rightmost(log_along(whole, path), more)
+        inner = more + whole.domain.event_dim - len(self.base_dist.event_shape)
+        return sum_rightmost(self.base_dist.log_prob(path[0]), inner) - slopes
 
     def _directed(self, value: Any) -> Any:
         """A probability, or its complement where the transforms fall."""

@@ -44,6 +44,7 @@ class TableDistribution(Distribution):
     _check: Any = None
     _frozen: Any = None
     """The distribution of ``ng.stats`` that a row names, with its parameters."""
+    _takes_numbers = False
     _unchecked: ClassVar[Any] = ()
 
     def _begin(self, given: dict[str, Any], validate_args: bool | None) -> None:
@@ -92,8 +93,8 @@ def _member(name: str, formula: Callable[..., Any], inside: Any) -> Any:
     """A method or property that evaluates a row."""
 
     def of_value(self: Any, value: Any) -> Any:
-        if isinstance(value, int | float):
-            value = torch.tensor(float(value))
+        if self._takes_numbers:
+            value = torch.as_tensor(value, dtype=self.rate.dtype)
         if self._validate_args and name != "icdf":
             self._validate_sample(value)
         result = formula(self, value)

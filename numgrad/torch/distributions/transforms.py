@@ -11,10 +11,10 @@ transforms get the cache that the whole gets.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
-from functools import cached_property, reduce
-from itertools import accumulate
+from functools import cached_property, reduce  # noqa: F401 - names of rows
+from itertools import accumulate  # noqa: F401
 from typing import Any
 
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError, NumgradValueError
@@ -112,7 +112,7 @@ class Transform:
 
 def _cached(value: Any, cache_size: int) -> Any:
     """A parameter; transforms among them with a cache of their own."""
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_cached(each, cache_size) for each in value]
     return value.with_cache(cache_size) if isinstance(value, Transform) and cache_size else value
 
@@ -123,64 +123,23 @@ def _are_bijective(values: list[Any]) -> bool:
     return all(t.bijective for t in parts if isinstance(t, Transform))
 
 
-class ComposeTransform(Transform):
-    """Functions one after the other."""
+def _codomain(parts: list[Any]) -> Any:
+    """Set of values of functions one after the other, of as many axes as these need."""
+    dim, result = 0, constraints.real
+    for part in parts:
+        inner, result = part.domain, part.codomain
+        dim = max(dim, inner.event_dim) + result.event_dim - inner.event_dim
+    return reinterpreted(result, dim - result.event_dim)
 
-    _parameters = ("parts",)
-    bijective: Any = property(lambda self: _are_bijective(self.parts))
-    sign: Any = property(lambda self: math.prod(part.sign for part in self.parts))
-    domain: Any = property(lambda self: self.inv.codomain)
 
-    def __init__(self, parts: Sequence[Any], cache_size: int = 0) -> None:
-        self._begin({"parts": list(parts)}, cache_size)
-
-    @cached_property
-    def inv(self) -> Any:
-        """The inverses in the reverse order."""
-        made = ComposeTransform([part.inv for part in self.parts[::-1]])
-        made.inv = self
-        return made
-
-    @property
-    def codomain(self) -> Any:
-        """Set of values, of as many axes as the parts need."""
-        dim, result = 0, constraints.real
-        for part in self.parts:
-            inner, result = part.domain, part.codomain
-            dim = max(dim, inner.event_dim) + result.event_dim - inner.event_dim
-        return reinterpreted(result, dim - result.event_dim)
-
-    def _call(self, x: Any) -> Any:
-        return self.path(x)[-1]
-
-    def _inverse(self, y: Any) -> Any:
-        return self.inv(y)
-
-    def path(self, x: Any) -> list[Any]:
-        """The argument, and the values of one part after the other."""
-        return [*accumulate(self.parts, lambda x, part: part(x), initial=x)]
-
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """Sum of those of the parts."""
-        before = accumulate(self.parts[:-1], lambda x, part: part(x), initial=x)
-        return self.log_along([*before, y])
-
-    def log_along(self, path: list[Any]) -> Any:
-        """The same of what ``path`` returns."""
-        total, dim = torch.zeros_like(path[0]) if not self.parts else 0.0, self.domain.event_dim
-        for part, x, y in zip(self.parts, path, path[1:], strict=False):
-            log = part.log_abs_det_jacobian(x, y)
-            total = total + utils.sum_rightmost(log, dim - part.domain.event_dim)
-            dim += part.codomain.event_dim - part.domain.event_dim
-        return total
-
-    def forward_shape(self, shape: Any) -> Any:
-        """Shape of the value."""
-        return reduce(lambda shape, part: part.forward_shape(shape), self.parts, shape)
-
-    def inverse_shape(self, shape: Any) -> Any:
-        """Shape of the argument."""
-        return self.inv.forward_shape(shape)
+def log_along(whole: Any, path: list[Any]) -> Any:
+    """Sum of the logarithms of functions, by the argument and the values one after the other."""
+    total, dim = torch.zeros_like(path[0]) if not whole.parts else 0.0, whole.domain.event_dim
+    for part, x, y in zip(whole.parts, path, path[1:], strict=False):
+        log = part.log_abs_det_jacobian(x, y)
+        total = total + utils.sum_rightmost(log, dim - part.domain.event_dim)
+        dim += part.codomain.event_dim - part.domain.event_dim
+    return total
 
 
 def _reshaped(shape: Any, before: Any, after: Any) -> Any:
@@ -292,6 +251,12 @@ def _triangle_length(shape: Any) -> Any:
 
 
 TABLE = """
+ComposeTransform(parts) math.prod([part.sign for part in parts])
+    _codomain([part.inv for part in parts[::-1]]) _codomain(parts):
+    reduce(lambda x, part: part(x), parts, x) | reduce(lambda y, part: part.inv(y), parts[::-1], y)
+    | log_along(self, [*accumulate(parts[:-1], lambda x, part: part(x), initial=x), y])
+    | reduce(lambda shape, part: part.forward_shape(shape), parts, x)
+    | reduce(lambda shape, part: part.inverse_shape(shape), parts[::-1], y)
 _InverseTransform(inv) inv.sign inv.codomain inv.domain: inv._inv_call(x) | inv(y)
     | -inv.log_abs_det_jacobian(y, x) | inv.inverse_shape(x) | inv.forward_shape(y)
 IndependentTransform(base_transform, reinterpreted_batch_ndims) base_transform.sign
@@ -348,7 +313,7 @@ _SET = r"(\w[\w.]*(?:\((?:[^()]|\([^()]*\))*\))?)"
 def _of_row(row: str) -> None:
     """Add a class: Note [Rows of transforms]."""
     head, text = row.split(": ", 1)
-    name, given, *sets = utils.groups(rf"(\w+)\((.*?)\) (\S+) {_SET} {_SET}", head)
+    name, given, *sets = utils.groups(rf"(\w+)\((.*?)\) {_SET} {_SET} {_SET}", head)
     names, scope = utils.parameters_of(given), vars(utils) | vars(constraints) | _table
     formulas = text.split(" | ")
     members: dict[str, Any] = {
@@ -376,7 +341,9 @@ for (_row,) in utils.rows(TABLE):
     _of_row(_row)
 _InverseTransform = _table["_InverseTransform"]
 NAMES = [_name for _name in _table if _name.endswith("Transform") and _name[0] != "_"]
+ComposeTransform = _table["ComposeTransform"]
 identity_transform = ComposeTransform([])
+identity_transform.inv = identity_transform
 NAMES += ["identity_transform", "biject_to", "transform_to"]
 
 

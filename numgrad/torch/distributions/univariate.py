@@ -89,6 +89,7 @@ Exponential(rate: positive) on nonnegative by expon(0, 1 / rate)
   mode: torch.zeros_like(rate)
 Gamma(concentration: positive, rate: positive) on nonnegative
     by gamma(0, 1 / rate, concentration)
+  _takes_numbers: True
   mode: ((concentration - 1) / rate).clamp(min=0)
 Chi2(df: positive) on nonnegative as Gamma
   concentration: 0.5 * df

@@ -21,15 +21,6 @@ def _one_hot(indices: Any, like: Any) -> Any:
     return torch.nn.functional.one_hot(indices, like.shape[-1]).to(like)
 
 
-class VectorDistribution(TableDistribution):
-    """Base of distributions of vectors, whose parameters are numbers if these have one element."""
-
-    def _begin(self, given: dict[str, Any], validate_args: bool | None) -> None:
-        """Take the parameters, numbers as vectors of length 1."""
-        values = map(torch.atleast_1d, utils.broadcast_all(*given.values()))
-        super()._begin(dict(zip(given, values, strict=True)), validate_args)
-
-
 class CategoryDistribution(ProbabilityDistribution):
     """Base of distributions over categories, of ``probs`` or ``logits`` along the last axis."""
 
@@ -68,14 +59,6 @@ class CategoryDistribution(ProbabilityDistribution):
         return logits.gather(-1, value.expand((*shape, 1))).squeeze(-1)
 
 
-def _log_of_counts(value: Any, logits: Any) -> Any:
-    """Logarithm of the probability of counts of categories."""
-    logits, value = utils.broadcast_all(logits, value)
-    ways = torch.lgamma(value.sum(-1) + 1) - torch.lgamma(value + 1).sum(-1)
-    none = (value == 0) & (logits == -math.inf)
-    return ways + (torch.where(none, 0.0, logits) * value).sum(-1)
-
-
 def _matrix(name: str) -> Any:
     """A matrix of the covariance, for each of the batch."""
     return utils.lazy_property(
@@ -104,9 +87,7 @@ class CovarianceDistribution(TableDistribution):
                 "specified."
             )
         ((key, root),) = rest
-        if root.dim() < 2:
-            raise NumgradValueError(f"{key} must be at least two-dimensional")
-        own = self._event_dim if name == "loc" else 0
+        own = 1 if name == "loc" else 0
         x = torch.as_tensor(x, dtype=root.dtype)
         self._take({name: (x, own), key: (root, 2)}, root.shape[-self._event_dim :], validate_args)
         make = {
@@ -210,10 +191,11 @@ RelaxedOneHotCategorical(temperature, probs: simplex | logits: real_vector) on s
     as CategoryDistribution
   base_dist: ExpRelaxedCategorical(temperature, **self._given)
   transforms: [ExpTransform()]
-LogisticNormal(loc: real, scale: positive) on simplex as VectorDistribution
-  base_dist: Normal(loc, scale)
+LogisticNormal(loc: real, scale: positive) on simplex
+  base_dist: Normal(torch.atleast_1d(loc), torch.atleast_1d(scale))
   transforms: [StickBreakingTransform()]
-  event: torch.Size((loc.shape[-1] + 1,))
+  event: torch.Size((self.base_dist.loc.shape[-1] + 1,))
+  _param_dim: min(loc.dim(), 1)
 LKJCholesky(dim, concentration: positive = 1.0) on corr_cholesky
   event: torch.Size((dim, dim))
   _param_dim: 0
@@ -224,7 +206,8 @@ Multinomial(total_count = 1, probs: simplex | logits: real_vector)
     on multinomial(total_count) by multinomial(0, 1, torch.tensor(total_count), probs)
     as CategoryDistribution
   variance: self.mean * (1 - probs)
-  log_prob: _log_of_counts(value, logits)
+  log_prob: torch.lgamma(value.sum(-1) + 1) - torch.lgamma(value + 1).sum(-1) + (
+    torch.where((value == 0) & (logits == -math.inf), 0.0, logits) * value).sum(-1)
   sample: _one_hot(self._drawn(shape, total_count), probs).sum(0)
 MultivariateNormal(loc: real_vector, covariance_matrix: positive_definite = None,
     precision_matrix: positive_definite = None, scale_tril: lower_cholesky = None)
