@@ -369,7 +369,7 @@ class Optimizer:
         """
         for hook in list(self._optimizer_state_dict_pre_hooks.values()):
             hook(self)
-        out: Any = states.pack(self.param_groups, self.state)
+        out: Any = self._pack()
         for hook in list(self._optimizer_state_dict_post_hooks.values()):
             replaced = hook(self, out)
             out = out if replaced is None else replaced
@@ -394,14 +394,22 @@ class Optimizer:
         for hook in list(self._optimizer_load_state_dict_pre_hooks.values()):
             replaced = hook(self, loaded)
             loaded = loaded if replaced is None else replaced
+        self._unpack(loaded)
+        for hook in list(self._optimizer_load_state_dict_post_hooks.values()):
+            hook(self)
+
+    def _pack(self) -> dict[str, Any]:
+        """Groups and state, with parameters by their position."""
+        return states.pack(self.param_groups, self.state)
+
+    def _unpack(self, packed: Any) -> None:
+        """Take over groups and state."""
         state, groups = states.unpack(
-            self._name, loaded, self.param_groups, self._array_states, self._layout
+            self._name, packed, self.param_groups, self._array_states, self._layout
         )
         for number, group in enumerate(groups):
             self._check_ranges(f"{self._name}.load_state_dict, group {number}", group)
         self.__setstate__({"state": state, "param_groups": groups})
-        for hook in list(self._optimizer_load_state_dict_post_hooks.values()):
-            hook(self)
 
     def _layout(self, param: Tensor, group: dict[str, Any]) -> states.Layout | None:
         """Shape and dtype of the states of a parameter; None if they are not known beforehand."""

@@ -171,10 +171,10 @@ class _Fitting:
         if not is_array(value) or (isinstance(value, np.ndarray) and name not in self.names):
             return deepcopy(value)
         array = self._array(name, value)
-        if name != "step" and array.dtype.kind in "fc" and self.param.dtype.kind in "fc":
+        dtype = array_of(self.param).dtype
+        if name != "step" and array.dtype.kind in "fc" and dtype.kind in "fc":
             real = array.dtype.kind == "f"  # LBFGS has real vectors for complex parameters
-            dtype = np.finfo(self.param.dtype).dtype if real else self.param.dtype
-            array = array.astype(dtype, copy=False)
+            array = array.astype(np.finfo(dtype).dtype if real else dtype, copy=False)
         return Tensor(np.array(array))
 
     def _state(self, name: str, value: Any) -> Tensor:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import numgrad as ng
-from numgrad.autograd.batching.selected import levels_of, spread
+from numgrad.autograd.batching.selected import as_examples
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.autograd.versions import INFERENCE
 from numgrad.core.interpreter import state
@@ -121,8 +121,8 @@ def makers(scope: dict[str, Any], text: str) -> list[Callable[..., Any]]:
 
 def by_example(made: Any, like: Tensor) -> Tensor:
     """A new Tensor; in ``vmap`` each example has one, where another stands for examples."""
-    levels = levels_of(like._tensor)
-    return wrapped(spread(made._tensor, levels).clone()) if levels else made
+    own = as_examples(made._tensor, like._tensor)
+    return made if own is made._tensor else wrapped(own)
 
 
 def like(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:

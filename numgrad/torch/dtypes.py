@@ -40,13 +40,13 @@ class dtype:
     __module__ = "numgrad.torch"
 
     def __init__(self, name: str, kind: str, itemsize: int, numpy: Any = None) -> None:
-        self._name, self.itemsize, self._kind = name, itemsize, kind
+        self._name, self.itemsize, self.kind = name, itemsize, kind
         self._numpy: Any = None if numpy is None else np.dtype(numpy)
         self.category = _CATEGORIES[kind]
 
-    is_complex = property(lambda self: self._kind == "c", doc="Whether numbers are complex.")
-    is_floating_point = property(lambda self: self._kind == "f", doc="Whether numbers are floats.")
-    is_signed = property(lambda self: self._kind not in "ub", doc="Whether numbers have a sign.")
+    is_complex = property(lambda self: self.kind == "c", doc="Whether numbers are complex.")
+    is_floating_point = property(lambda self: self.kind == "f", doc="Whether numbers are floats.")
+    is_signed = property(lambda self: self.kind not in "ub", doc="Whether numbers have a sign.")
 
     @property
     def numpy(self) -> np.dtype[Any]:

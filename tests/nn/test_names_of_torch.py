@@ -252,6 +252,13 @@ def test_orthogonal(torch, shape, kind, trivial):
     )
 
 
+@pytest.mark.parametrize("kind", ["matrix_exp", "cayley", "householder"])
+def test_orthogonal_keeps_the_dtype(kind):
+    layer = nn.Linear(2, 3, dtype=np.float32)
+    nn.utils.parametrizations.orthogonal(layer, "weight", kind)
+    assert layer.weight.dtype == layer(np.ones((1, 2), np.float32)).dtype == np.float32
+
+
 def test_assigning_to_an_orthogonal_weight():
     given = np.linalg.qr(rng().normal(size=(5, 3)))[0] * [1, -1, 1]
     for trivial in (True, False):

@@ -259,3 +259,12 @@ def test_spectral_norm_of_complex_weights():
     nn.utils.parametrizations.spectral_norm(layer, n_power_iterations=50)
     expected = weight / np.linalg.norm(weight, 2)
     np.testing.assert_allclose(layer.weight.detach().numpy(), expected, rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_states_of_the_older_weight_norm_are_loaded():
+    old = nn.Sequential(nn.utils.weight_norm(nn.Linear(3, 2)))
+    new = nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(3, 2)))
+    assert {"0.weight_g", "0.weight_v"} < set(old.state_dict())
+    assert not any(new.load_state_dict(old.state_dict()))
+    np.testing.assert_allclose(new(X).detach(), old(X).detach(), rtol=1e-14)

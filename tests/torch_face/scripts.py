@@ -288,6 +288,40 @@ def resume(torch):
     )
 
 
+def own_optimizer(torch):
+    """An optimizer of a user's, whose state of Tensors and numbers goes on in another."""
+
+    class Signs(torch.optim.Optimizer):
+        def __init__(self, params, lr=0.01):
+            super().__init__(params, {"lr": lr})
+
+        @torch.no_grad()
+        def step(self):
+            for group in self.param_groups:
+                for p in group["params"]:
+                    state = self.state[p]
+                    if not state:
+                        state |= {"mean": torch.zeros_like(p), "t": torch.tensor(0.0), "step": 0}
+                    state["step"] += 1
+                    state["t"] += 1
+                    state["mean"].mul_(0.9).add_(p.grad, alpha=0.1)
+                    rate = group["lr"] * float(state["t"]) / state["step"] ** 2
+                    p.sub_(state["mean"].sign(), alpha=rate)
+
+    model, log = _set(torch, torch.nn.Linear(3, 2)), []
+    opt = Signs(model.parameters())
+    for k in range(6):
+        if k == 3:
+            saved = opt.state_dict()
+            opt = Signs(model.parameters())
+            opt.load_state_dict(saved)
+        opt.zero_grad()
+        model(_normal(torch, 5, 3, seed=k)).square().mean().backward()
+        opt.step()
+        log.append(model.weight.detach().clone())
+    return log, [dict(sorted(state.items())) for state in opt.state_dict()["state"].values()]
+
+
 def own_function(torch):
     """A custom Function with a double backward, hooks, accumulation of gradients, anomaly mode."""
 
@@ -385,7 +419,8 @@ def normalized_weights(torch):
     averages = average(x), ema(x)
     nn.utils.parametrize.remove_parametrizations(sym, "weight")
     vector = nn.utils.parameters_to_vector(model.parameters())
-    return log, names, vector, averages, sym.weight, deep[2].weight == 0
+    near = [P.orthogonal(_set(torch, nn.Linear(*sizes))).weight for sizes in ((3, 5), (4, 4))]
+    return log, names, vector, averages, sym.weight, deep[2].weight == 0, near
 
 
 def with_numpy(torch):
@@ -534,5 +569,5 @@ def elbo(torch):
             policy.probs, mixture.mean, str(D.Normal(0.0, 1.0)))  # fmt: skip
 
 
-SCRIPTS = [gan, vae, packed_rnn, transformer, loaders, resume, own_function, normalized_weights,
-           with_numpy, copies, fits, elbo]  # fmt: skip
+SCRIPTS = [gan, vae, packed_rnn, transformer, loaders, resume, own_optimizer, own_function,
+           normalized_weights, with_numpy, copies, fits, elbo]  # fmt: skip

@@ -34,7 +34,7 @@ def _reflected(a: Any) -> Any:
     A vector has 1 on the diagonal, so its reflection is ``I - tau v v^H``, ``tau = 2 / |v|**2``.
     """
     n, k = a.shape[-2:]
-    vectors = np.tril(a, -1) + np.eye(n, k)
+    vectors = np.tril(a, -1) + np.eye(n, k, dtype=a.dtype)
     factors = 2 / np.sum(np.abs(vectors) ** 2, axis=-2)
     result: Any = np.broadcast_to(np.eye(n, k, dtype=a.dtype), a.shape)
     for j in range(k - 1, -1, -1):
@@ -67,10 +67,8 @@ class _Orthogonal(Module):
         n, k = x.shape[-2:]
         if self.orthogonal_map == "householder":
             # the signs are kept on the diagonal, which is no parameter
-            q = (
-                _reflected(x)
-                * np.where(np.einsum("...ii->...i", x[..., :k, :]) < 0, -1.0, 1.0)[..., None, :]
-            )
+            q = _reflected(x)
+            q = np.where(np.einsum("...ii->...i", x[..., :k, :])[..., None, :] < 0, -q, q)
         else:
             a = np.tril(x)
             if n != k:
@@ -238,7 +236,8 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     Returns
     -------
     Module
-        ``module``, with what ``register_parametrization`` does.
+        ``module``, with what ``register_parametrization`` does. It loads states of the older
+        ``nn.utils.weight_norm`` as well, whose names end with ``_g`` and ``_v``.
 
     References
     ----------
@@ -251,7 +250,16 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     >>> layer.parametrizations.weight.original0.shape
     (40, 1)
     """
-    return register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
+    register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
+
+    def rename(state: dict[str, Any], prefix: str, *rest: Any) -> None:
+        for end, number in (("_g", 0), ("_v", 1)):
+            if prefix + name + end in state:
+                key = f"{prefix}parametrizations.{name}.original{number}"
+                state[key] = state.pop(prefix + name + end)
+
+    module._register_load_state_dict_pre_hook(rename)
+    return module
 
 
 def _adjoint(matrix: Any) -> Any:

@@ -14,24 +14,15 @@ from numgrad.torch.wrapping import unwrap
 calculate_gain = _base.calculate_gain
 
 
-def _of_init(function: Callable[..., Any]) -> Callable[..., Any]:
+def _of_init(function: Callable[..., Any], told: str = "") -> Callable[..., Any]:
+    """A function that fills a Tensor; what is ``told`` is a warning."""
+
     @wraps(function)
     def called(tensor: Any, *args: Any, **params: Any) -> Any:
+        if told:
+            warnings.warn(told, FutureWarning, stacklevel=2)
         function(unwrap(tensor), *map(unwrap, args), **unwrap(params))
         return tensor
-
-    return called
-
-
-def _deprecated(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(function)
-    def called(*args: Any, **params: Any) -> Any:
-        warnings.warn(
-            f"nn.init.{name} is now deprecated in favor of nn.init.{name}_.",
-            FutureWarning,
-            stacklevel=2,
-        )
-        return function(*args, **params)
 
     return called
 
@@ -39,9 +30,10 @@ def _deprecated(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 __all__ = ["calculate_gain"]
 for _name in dir(_base):
     if _name.endswith("_") and not _name.startswith("_"):
-        globals()[_name] = _of_init(getattr(_base, _name))
-        globals()[_name[:-1]] = _deprecated(_name[:-1], globals()[_name])
-        __all__ += [_name, _name[:-1]]
+        _old, _function = _name[:-1], getattr(_base, _name)
+        _told = f"nn.init.{_old} is now deprecated in favor of nn.init.{_name}."
+        globals().update({_name: _of_init(_function), _old: _of_init(_function, _told)})
+        __all__ += [_name, _old]
 
 
 __getattr__ = _refuse(globals())

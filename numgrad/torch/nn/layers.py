@@ -314,6 +314,9 @@ _GROUPS = {
 """Classes that PyTorch's modules have as bases, which programs ask for with ``isinstance``."""
 
 
+_CONTAINERS = "Sequential ModuleList ModuleDict ParameterList ParameterDict"
+
+
 def _causal_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
     """The mask of a position's future, -inf above the diagonal, in the default dtype."""
     d = (dtype or dtypes.get_default_dtype()).numpy
@@ -325,22 +328,13 @@ def classes() -> dict[str, type]:
     made: dict[str, type] = {group: type(group, (Layer,), {}) for group in _GROUPS}
     made["_BatchNorm"] = _BatchNorm
     bases = {name: made[group] for group, text in _GROUPS.items() for name in text.split()}
+    for name in _CONTAINERS.split():
+        cls, made[name] = getattr(nn, name), getattr(containers, name)
+        LAYERS[cls], made[name]._view = made[name], _view_class(name, cls)  # pyright: ignore
     for name in dir(nn):
         cls = getattr(nn, name)
-        if not isinstance(cls, type) or not issubclass(cls, nn.Module) or cls is nn.Module:
-            continue
-        if issubclass(cls, nn.LazyModuleMixin):
-            continue
-        own = getattr(containers, name, None)
-        if (
-            isinstance(own, type)
-            and issubclass(own, Module)
-            and name[:2] != "Fl"
-            and name[:3] != "Unf"
-        ):
-            own._view = _view_class(name, cls)  # pyright: ignore[reportAttributeAccessIssue]
-            LAYERS[cls] = made[name] = own  # pyright: ignore[reportArgumentType]
-        else:
+        plain = isinstance(cls, type) and issubclass(cls, nn.Module) and cls is not nn.Module
+        if plain and name not in made and not issubclass(cls, nn.LazyModuleMixin):
             base = bases.get(name) or (made["_Loss"] if name.endswith("Loss") else Layer)
             made[name] = layer_class(name, cls, (base,))
     public = set(dir(nn))  # a name that is none takes a search for what is near it

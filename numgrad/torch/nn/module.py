@@ -37,7 +37,6 @@ class _Uninitialized(uninitialized.Uninitialized):
 
     __slots__ = ()
     _tensor: Any
-    data: Any
     _of_numgrad: ClassVar[Any]
 
     def __new__(
@@ -113,7 +112,7 @@ class Module(_base):
         with no_grad():
             gradients = [p.grad for p in params if p.grad is not None]
             for x in (*params, *gradients, *lazy):
-                before = x.data if isinstance(x, _Uninitialized) else x
+                before = x.data if hasattr(x, "materialize") else x
                 if (new := fn(before)) is not before:
                     x.data = new
             for name, buffer in self._buffers.items():

@@ -17,17 +17,12 @@ from numgrad.autograd.variable import Tensor as Base, set_gradient
 from numgrad.torch.specialization import GIVEN, specialize
 from numgrad.torch.wrapping import Tensor, same, unwrap, user_function, wrap
 
-
-def _set_gradient(tensor: Any, gradient: Any) -> None:
-    tensor.grad = gradient
-
-
 _states = specialize("numgrad.optim.state_dict")
 base = specialize(
     "numgrad.optim.optimizer",
     {
         "gradient_of": lambda tensor: tensor.grad,
-        "set_gradient": _set_gradient,
+        "set_gradient": lambda tensor, gradient: set_gradient(tensor._tensor, unwrap(gradient)),
         "base_of": unwrap,
     },
 )
@@ -80,25 +75,11 @@ class TwinOptimizer(Optimizer):
 
     _twin_class: ClassVar[type]
 
-    @property
-    def _needs_closure(self) -> bool:
-        return self._twin._needs_closure
-
     def __init__(self, params: Any, *args: Any, **kwargs: Any) -> None:
-        if isinstance(params, Tensor):
-            raise TypeError(
-                "params argument given to the optimizer should be an iterable of Tensors or dicts, "
-                "but got torch.Tensor"
-            )
-        given: list[Any] = list(params)
-        self._twin: Any = self._twin_class(_bases(given), *map(unwrap, args), **unwrap(kwargs))
+        self._twin: Any = self._twin_class(_bases(params), *map(unwrap, args), **unwrap(kwargs))
         self._add_hook_tables()
         self.defaults = _seen(self._twin.defaults)
-        self.param_groups = [self._group(group) for group in self._twin.param_groups]
-
-    @staticmethod
-    def _group(group: dict[str, Any]) -> dict[str, Any]:
-        return {name: _seen(value) for name, value in group.items()}
+        self.param_groups = _seen(self._twin.param_groups)
 
     @property
     def state(self) -> States:
@@ -129,80 +110,39 @@ class TwinOptimizer(Optimizer):
         function = None if closure is None else user_function(closure)
         return wrap(self._twin_class.step.__wrapped__(twin, function))
 
-    def zero_grad(self, set_to_none: bool = True) -> None:
-        """Clear the gradients of all parameters."""
-        if not set_to_none:
-            super().zero_grad(False)
-            return
-        for group in self.param_groups:
-            for p in group["params"]:
-                set_gradient(p._tensor, None)
-
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group of parameters, with options of its own."""
         twin = self._share_groups()
-        group = dict(param_group) if isinstance(param_group, dict) else param_group
-        if isinstance(group, dict) and "params" in group:
-            params: Any = group["params"]
-            listed = not isinstance(params, Iterable) or isinstance(params, Tensor | set)
-            group["params"] = unwrap(params) if listed else _bases(list(params))
-        twin.add_param_group(unwrap(group))
-        self.param_groups.append(self._group(twin.param_groups[-1]))
+        twin.add_param_group(_bases(param_group))
+        self.param_groups.append(_seen(twin.param_groups[-1]))
 
-    def state_dict(self) -> dict[str, Any]:
-        """The state and the options of all groups, with parameters by their position."""
-        for hook in list(self._optimizer_state_dict_pre_hooks.values()):
-            hook(self)
-        out = _seen(self._share_groups().state_dict())
-        for hook in list(self._optimizer_state_dict_post_hooks.values()):
-            replaced = hook(self, out)
-            out = out if replaced is None else replaced
-        return out
+    def _pack(self) -> dict[str, Any]:
+        return _seen(self._share_groups().state_dict())
 
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Take over a state that ``state_dict`` made; parameters are matched by position."""
-        loaded: Any = dict(state_dict)
-        for hook in list(self._optimizer_load_state_dict_pre_hooks.values()):
-            replaced = hook(self, loaded)
-            loaded = loaded if replaced is None else replaced
+    def _unpack(self, packed: Any) -> None:
         twin = self._share_groups()
-        twin.load_state_dict(unwrap(_plain(loaded)))
+        twin.load_state_dict(_bases(packed))
         for ours, group in zip(self.param_groups, twin.param_groups, strict=True):
-            ours.update(self._group(group), params=ours["params"])
-        for hook in list(self._optimizer_load_state_dict_post_hooks.values()):
-            hook(self)
+            ours.update(_seen(group), params=ours["params"])
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(self.__dict__)
-        return {name: value for name, value in state.items() if not name.endswith("_hooks")}
+        return {name: v for name, v in self.__dict__.items() if not name.endswith("_hooks")}
 
 
-def _plain(value: Any) -> Any:
-    """Mappings as dictionaries, so that ``unwrap`` goes through them."""
+def _bases(value: Any) -> Any:
+    """Parameters, named ones, groups and states as numgrad takes them: mappings, iterables too."""
     if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list) else value
-
-
-def _bases(params: list[Any]) -> list[Any]:
-    """Parameters, pairs of name and parameter, or groups, as numgrad takes them."""
-    out = []
-    for param in params:
-        if isinstance(param, dict):
-            group = dict(param)
-            values: Any = group.get("params", [])
-            single = not isinstance(values, Iterable) or isinstance(values, Tensor | set)
-            group["params"] = unwrap(values) if single else _bases(list(values))
-            if "params" not in param:
-                del group["params"]
-            out.append({name: unwrap(value) for name, value in group.items()})
-        else:
-            out.append(unwrap(param))
-    return out
+        return {unwrap(key): _bases(each) for key, each in value.items()}
+    single = isinstance(value, tuple | set | str) or hasattr(value, "__array__")
+    if isinstance(value, Iterable) and not single:
+        return list(map(_bases, value))
+    return unwrap(value)
 
 
 def algorithm(name: str) -> type:
     """The class of an algorithm of numgrad's."""
     cls = getattr(numgrad_optim, name)
-    namespace = {"_twin_class": cls, "__doc__": cls.__doc__, "__module__": "numgrad.torch.optim"}
-    return type(name, (TwinOptimizer,), namespace)
+    return type(name, (TwinOptimizer,), {
+        "_twin_class": cls, "_needs_closure": cls._needs_closure, "__doc__": cls.__doc__,
+        "__module__": "numgrad.torch.optim",
+    })  # fmt: skip

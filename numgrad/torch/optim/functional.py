@@ -16,22 +16,14 @@ from numgrad.errors import NumgradNotImplementedError
 from numgrad.optim.formula import uniform_state
 from numgrad.torch.wrapping import unwrap, wrap
 
-_MOMENTS = "exp_avgs=exp_avg exp_avg_sqs=exp_avg_sq"
-TABLE = {
-    "SGD": "momentum_buffer_list=momentum_buffer",
-    "Adam": f"{_MOMENTS} max_exp_avg_sqs=max_exp_avg_sq state_steps=step",
-    "AdamW": f"{_MOMENTS} max_exp_avg_sqs=max_exp_avg_sq state_steps=step",
-    "Adagrad": "state_sums=sum state_steps=step",
-    "Adadelta": "square_avgs=square_avg acc_deltas=acc_delta state_steps=step",
-    "Adamax": "exp_avgs=exp_avg exp_infs=exp_inf state_steps=step",
-    "ASGD": "axs=ax mus=mu etas=eta state_steps=step",
-    "NAdam": f"{_MOMENTS} mu_products=mu_product state_steps=step",
-    "RAdam": f"{_MOMENTS} state_steps=step",
-    "RMSprop": "square_avgs=square_avg grad_avgs=grad_avg momentum_buffer_list=momentum_buffer "
-    "state_steps=step",
-    "Rprop": "prevs=prev step_sizes=step_size state_steps=step",
-}
-"""Classes, and the lists that their functions take = states of numgrad's."""
+NAMES = (
+    "SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop",
+    "Rprop",
+)  # fmt: skip
+_LISTS = {"momentum_buffer": "momentum_buffer_list", "step": "state_steps", "sum": "state_sums"}
+"""Lists by the state of numgrad's that they have; others are its plural."""
+_ORDERS = {"ASGD": ("ax", "mu", "eta", "step")}
+"""Orders of states that are not numgrad's."""
 _PAIRS = {"betas": ("beta1", "beta2"), "etas": ("etaminus", "etaplus"),
           "step_sizes": ("step_size_min", "step_size_max")}  # fmt: skip
 _KINDS = {"has_sparse_grad", "has_complex", "foreach", "fused", "capturable", "differentiable"}
@@ -39,8 +31,9 @@ _KINDS = {"has_sparse_grad", "has_complex", "foreach", "fused", "capturable", "d
 
 
 def functional(name: str) -> Callable[..., None]:
-    """The function of a class of ``TABLE``."""
-    states = dict(entry.split("=") for entry in TABLE[name].split())
+    """The function of a class of ``NAMES``."""
+    cls = getattr(numgrad_optim, name)
+    states = {_LISTS.get(s, f"{s}s"): s for s in _ORDERS.get(name, cls._array_states)}
 
     def step(params: Any, grads: Any, *lists: Any, **options: Any) -> None:
         for option in ("grad_scale", "found_inf"):
@@ -55,7 +48,7 @@ def functional(name: str) -> Callable[..., None]:
                 options[pair] = tuple(options.pop(part) for part in parts)
         options = {key: unwrap(v) for key, v in options.items() if key not in _KINDS}
         bases = [unwrap(p) for p in params]
-        twin = getattr(numgrad_optim, name)(bases, **options)
+        twin = cls(bases, **options)
         before = [p.grad for p in bases]
         for k, p in enumerate(bases):
             held = {states[each]: unwrap(c[k]) for each, c in columns.items() if k < len(c)}

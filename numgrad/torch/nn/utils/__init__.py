@@ -2,67 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
 
-from numgrad.nn.utils import clip_grad as _clip_grad, conversion as _conversion
-from numgrad.torch.dtypes import get_default_dtype
+from numgrad.nn import utils as _numgrad
 from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.nn.layers import outer, view
-from numgrad.torch.nn.utils import parametrizations, parametrize, prune, rnn
+from numgrad.torch.nn.utils import (
+    parametrizations,
+    parametrize as parametrize,
+    prune as prune,
+    rnn as rnn,
+)
 from numgrad.torch.specialization import expose
 from numgrad.torch.wrapping import Tensor, unwrap, wrap
 
-__all__ = [
-    "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "fuse_conv_bn_eval",
-    "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights", "get_total_norm",
-    "parameters_to_vector", "parametrizations", "parametrize", "prune", "remove_spectral_norm",
-    "remove_weight_norm", "rnn", "skip_init", "spectral_norm", "vector_to_parameters",
-    "weight_norm",
-]  # fmt: skip
-
+__all__ = [name for name in dir(_numgrad) if name[0] != "_"]
+consume_prefix_in_state_dict_if_present = _numgrad.consume_prefix_in_state_dict_if_present
+skip_init = _numgrad.skip_init
 expose(globals(), "numgrad.nn.utils", parametrizations.before_calls)
 
 
-def _of_tensors(function: Callable[..., Any], place: int = 0) -> Callable[..., Any]:
-    """A function one of whose arguments is a Tensor, or an iterable of them."""
+def _tensors(value: Any) -> Any:
+    """What numgrad takes for a Tensor or for several, also out of a generator."""
+    several = isinstance(value, Iterable) and not isinstance(value, Tensor | str)
+    return list(map(unwrap, value)) if several else unwrap(value)
+
+
+def _of_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of Tensors, some of whose arguments are iterables of them."""
 
     @wraps(function)
     def called(*args: Any, **params: Any) -> Any:
-        given = [
-            list(map(unwrap, a)) if k == place and not isinstance(a, Tensor) else unwrap(a)
-            for k, a in enumerate(args)
-        ]
-        return wrap(function(*given, **unwrap(params)))
+        given = {name: _tensors(value) for name, value in params.items()}
+        return wrap(function(*map(_tensors, args), **given))
 
     return called
 
 
-def _norm(function: Callable[..., Any], of_gradients: bool) -> Callable[..., Any]:
-    """A function that returns a norm, that of no Tensors in the default dtype."""
-    inner, name = _of_tensors(function), function.__code__.co_varnames[0]
-
-    @wraps(function)
-    def called(*args: Any, **params: Any) -> Any:
-        given, *options = args or (params.pop(name),)
-        given = [given] if isinstance(given, Tensor) else list(given)
-        total = inner(given, *options, **params)
-        if any(not of_gradients or x.grad is not None for x in given):
-            return total
-        return total.to(get_default_dtype())
-
-    return called
-
-
-clip_grad_norm_ = _norm(_clip_grad.clip_grad_norm_, True)
-clip_grad_value_ = _of_tensors(_clip_grad.clip_grad_value_)
-clip_grads_with_norm_ = _of_tensors(_clip_grad.clip_grads_with_norm_)
-get_total_norm = _norm(_clip_grad.get_total_norm, False)
-parameters_to_vector = _of_tensors(_conversion.parameters_to_vector)
-vector_to_parameters = _of_tensors(_conversion.vector_to_parameters, 1)
-fuse_conv_bn_weights = _of_tensors(_conversion.fuse_conv_bn_weights, -1)
-fuse_linear_bn_weights = _of_tensors(_conversion.fuse_linear_bn_weights, -1)
+for _name in (
+    "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm",
+    "parameters_to_vector", "vector_to_parameters", "fuse_conv_bn_weights",
+    "fuse_linear_bn_weights",
+):  # fmt: skip
+    globals()[_name] = _of_tensors(getattr(_numgrad, _name))
 
 
 def _of_layers(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -75,9 +59,6 @@ def _of_layers(function: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-fuse_conv_bn_eval = _of_layers(_conversion.fuse_conv_bn_eval)
-fuse_linear_bn_eval = _of_layers(_conversion.fuse_linear_bn_eval)
-skip_init = _conversion.skip_init
-
-
+fuse_conv_bn_eval = _of_layers(_numgrad.fuse_conv_bn_eval)
+fuse_linear_bn_eval = _of_layers(_numgrad.fuse_linear_bn_eval)
 __getattr__ = _refuse(globals())

@@ -7,7 +7,7 @@ from typing import Any
 from numgrad.nn.utils import parametrizations as _numgrad
 from numgrad.torch.nn.layers import Layer, layer_class
 from numgrad.torch.nn.utils import parametrize as parametrize  # whose functions those here call
-from numgrad.torch.specialization import specialize
+from numgrad.torch.specialization import expose, specialize
 from numgrad.torch.wrapping import face_function, unwrap, wrap
 
 
@@ -37,22 +37,6 @@ _base = specialize(
     directed=face_function(_numgrad.directed),
     norm_except=face_function(_numgrad.norm_except),
 )
-orthogonal, spectral_norm = _base.orthogonal, _base.spectral_norm
-
-
-def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
-    """Learn the norm of a weight and its direction by themselves: ``g * v / norm(v)``."""
-
-    def rename(state: dict[str, Any], prefix: str, *rest: Any) -> None:
-        for end, number in (("g", 0), ("v", 1)):  # as in states of nn.utils.weight_norm
-            if f"{prefix}{name}_{end}" in state:
-                key = f"{prefix}parametrizations.{name}.original{number}"
-                state[key] = state.pop(f"{prefix}{name}_{end}")
-
-    _base.weight_norm(module, name, dim)
-    module._register_load_state_dict_pre_hook(rename)
-    return module
-
-
+expose(globals(), "numgrad.nn.utils.parametrizations", _base)
 before_calls = specialize("numgrad.nn.utils.reparametrize")
 """``weight_norm`` and ``spectral_norm`` of older programs."""

@@ -49,13 +49,9 @@ def _conversion(name: str) -> Callable[..., Any]:
 _CONVERSIONS = "to cpu cuda double float half int long short char byte pin_memory"
 for _name in _CONVERSIONS.split():
     setattr(PackedSequence, _name, _conversion(_name))
-invert_permutation = _with_integers(base.invert_permutation)
-pack_padded_sequence = _with_integers(base.pack_padded_sequence)
-pack_sequence = _with_integers(base.pack_sequence)
-pad_packed_sequence = face_function(base.pad_packed_sequence)
-pad_sequence = face_function(base.pad_sequence)
-unpack_sequence = face_function(base.unpack_sequence)
-unpad_sequence = face_function(base.unpad_sequence)
-
-
+for _name in (
+    "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
+    "pad_sequence", "unpack_sequence", "unpad_sequence",
+):  # fmt: skip
+    globals()[_name] = _with_integers(getattr(base, _name))
 __getattr__ = _refuse(globals())
