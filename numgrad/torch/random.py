@@ -63,11 +63,24 @@ class Generator:
         return finished(np.concatenate(parts))
 
     def set_state(self, new_state: Any) -> Generator:
-        """Go on from a state that ``get_state`` gave."""
-        keys, numbers = np.split(new_state._tensor._array.copy(), [2496])
+        """Go on from a state that ``get_state`` gave.
+
+        Raises
+        ------
+        NumgradRuntimeError
+            If it is another's, such as one of PyTorch's, whose numbers are others.
+        """
+        given = np.array(getattr(new_state, "_tensor", new_state))
+        if given.dtype != np.uint8 or given.shape != (2520,):
+            raise NumgradRuntimeError(
+                "set_rng_state: needs a uint8 tensor of 2520 elements that numgrad's "
+                f"get_rng_state() gave, got {given.dtype} of shape {given.shape}; PyTorch's states "
+                "are of another generator: use manual_seed"
+            )
+        keys, numbers = np.split(given, [2496])
         position, has_gauss, gauss = numbers.view(np.float64).tolist()
-        given = "MT19937", keys.view(np.uint32), int(position), int(has_gauss), gauss
-        self._source.set_state(given)
+        keys = keys.view(np.uint32)
+        self._source.set_state(("MT19937", keys, int(position), int(has_gauss), gauss))
         return self
 
 
