@@ -338,10 +338,8 @@ def _causal_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
     return wrap(nn.Transformer.generate_square_subsequent_mask(sz, device, d))
 
 
-def classes() -> dict[str, type]:
-    """All modules by name."""
-    from numgrad.torch.nn import functional  # which imports this module
-
+def classes(functional: Any) -> dict[str, type]:
+    """All modules by name; ``functional`` is the module of functions, which imports this one."""
     made: dict[str, type] = {group: type(group, (Layer,), {}) for group in _GROUPS}
     made["_BatchNorm"] = _BatchNorm
     bases = {name: made[group] for group, text in _GROUPS.items() for name in text.split()}
