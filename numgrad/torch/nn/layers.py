@@ -243,6 +243,8 @@ def _of_function(cls: type[nn.Module], functions: Any) -> Any:
     own: Any = cls.forward
     if cls is nn.Linear:
         return lambda self, input: functions.linear(input, self.weight, self.bias)
+    if cls is nn.Flatten:
+        return lambda self, input: input.flatten(self.start_dim, self.end_dim)
     if not issubclass(cls, Applied) or own.__code__.co_freevars != ("_given",):
         return None
     name = own.__closure__[0].cell_contents.__name__
