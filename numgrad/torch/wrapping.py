@@ -127,6 +127,9 @@ def wrap(value: Any) -> Any:
         return {key: wrap(each) for key, each in value.items()}
     if kind in _PLAIN:
         return value
+    own = getattr(kind, "_wrap", None)  # of views of modules
+    if own is not None:
+        return own(value)
     return OF.get(value, value) if isinstance(value, np.dtype) else _through(wrap, value)
 
 
@@ -143,7 +146,7 @@ def unwrap(value: Any) -> Any:
         return value.numpy
     if kind in _PLAIN:
         return value
-    own = getattr(kind, "_unwrap", None)  # of nodes
+    own = getattr(kind, "_unwrap", None)  # of nodes, modules
     return _through(unwrap, value) if own is None else own(value)
 
 

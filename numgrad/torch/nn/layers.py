@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any, ClassVar
 
@@ -22,7 +23,7 @@ from numgrad.errors import NumgradError
 from numgrad.nn.module.members import KINDS
 from numgrad.torch import dtypes
 from numgrad.torch.calls import cast, check_equal
-from numgrad.torch.nn.module import Module, containers, hooks
+from numgrad.torch.nn.module import Module, containers, hooks, members
 from numgrad.torch.specialization import GIVEN, specialize
 from numgrad.torch.wrapping import (
     Tensor,
@@ -48,14 +49,14 @@ class View:
         if name == "__dict__":
             return attributes
         if name in attributes:
-            return inner(attributes[name])
+            return unwrap(attributes[name])
         if name.startswith(("register_", "_register_")):
             method = getattr(face, name)
             return lambda *args: method(*map(outer, args))
         return _get(self, name)
 
     def __getattr__(self, name: str) -> Any:
-        return inner(getattr(_get(self, "__dict__")["_face"], name))
+        return unwrap(getattr(_get(self, "__dict__")["_face"], name))
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(_get(self, "__dict__")["_face"], name, outer(value))
@@ -78,30 +79,19 @@ def view(face: Any) -> Any:
     return seen
 
 
-def inner(value: Any) -> Any:
-    """A value of a module of this room as numgrad's code sees it."""
-    if isinstance(value, Tensor):
-        return value._tensor
-    if isinstance(value, Module):
-        return view(value)
-    kind = type(value)
-    if kind is tuple or kind is list:
-        return kind(map(inner, value))
-    if isinstance(value, dict):
-        return {key: inner(each) for key, each in value.items()}
-    return value.numpy if kind is dtypes.dtype else value
-
-
 def outer(value: Any) -> Any:
     """A value of a module of numgrad's as it is in one of this room."""
-    if isinstance(value, Base):
-        return same(value)
     if isinstance(value, View):
         return _get(value, "__dict__")["_face"]
     if isinstance(value, nn.Module):
         return of_layer(value)
     kind = type(value)
-    return kind(map(outer, value)) if kind is tuple or kind is list else value
+    return kind(map(outer, value)) if kind is tuple or kind is list else same(value)
+
+
+Module._unwrap = view  # pyright: ignore[reportAttributeAccessIssue]
+View._wrap = staticmethod(outer)  # pyright: ignore[reportAttributeAccessIssue]
+members.Registry._unwrap = lambda registry: unwrap(dict(registry))
 
 
 LAYERS: dict[type, type[Layer]] = {}
@@ -132,11 +122,8 @@ def adopt(face: Any, layer: nn.Module) -> None:
 
 
 def _argument(value: Any) -> Any:
-    if isinstance(value, FunctionType) or (
-        callable(value) and not isinstance(value, type | Module)
-    ):
-        return user_function(value)
-    return inner(value)
+    function = callable(value) and not isinstance(value, type | Module)
+    return user_function(value) if function else unwrap(value)
 
 
 _RULES = {
@@ -220,7 +207,8 @@ class Layer(Module):
             raise
         adopt(self, layer)
         reset = getattr(type(self), "reset_parameters", None)
-        if reset is not None and not hasattr(reset, "_of_layer"):
+        own = getattr(self._layer, "reset_parameters", None)
+        if reset is not None and getattr(reset, "__wrapped__", None) is not own:
             self.reset_parameters()  # one of a subclass
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -237,20 +225,20 @@ class Layer(Module):
             raise
 
 
-def _method(cls: type, name: str, function: Any) -> Any:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return outer(getattr(cls, name)(view(self), *map(_argument, args), **unwrap(kwargs)))
-
-    method.__name__, method.__doc__ = name, function.__doc__
-    method._of_layer = True  # pyright: ignore[reportFunctionMemberAccess]
-    return method
-
-
-def _made(cls: type, name: str) -> classmethod:
+def _class_method(member: classmethod) -> classmethod:
     def make(face: Any, *args: Any, **kwargs: Any) -> Any:
-        return of_layer(getattr(cls, name)(*map(_argument, args), **unwrap(kwargs)))
+        return of_layer(member.__func__(face._layer, *map(_argument, args), **unwrap(kwargs)))
 
     return classmethod(make)
+
+
+_MEMBERS: dict[type, Callable[[Any], Any]] = {
+    FunctionType: face_function,
+    staticmethod: lambda member: staticmethod(face_function(member.__func__)),
+    classmethod: _class_method,
+    property: lambda member: property(face_function(member.fget)),
+}
+"""What makes members of classes of this room of those of numgrad's, by their types."""
 
 
 def _view_class(name: str, cls: type) -> type:
@@ -264,19 +252,10 @@ def layer_class(name: str, cls: type[nn.Module], bases: tuple[type, ...]) -> typ
         for key, value in vars(base).items():
             if isinstance(value, FunctionType):  # what it reads of a module: Note [Sources]
                 namespace[f"__of_{key}__"] = value
-            if key.startswith("__") and key not in ("__getitem__", "__len__", "__iter__"):
-                continue
-            if key == "forward":
-                continue
-            if isinstance(value, FunctionType):
-                namespace[key] = _method(cls, key, value)
-            elif isinstance(value, staticmethod):
-                namespace[key] = staticmethod(face_function(getattr(cls, key)))
-            elif isinstance(value, classmethod):
-                namespace[key] = _made(cls, key)
-            elif isinstance(value, property):
-                namespace[key] = property(lambda self, key=key: outer(getattr(view(self), key)))
-            elif isinstance(value, int | str | tuple | bool) and not key.startswith("__"):
+            special = key[:2] == "__" and key not in ("__getitem__", "__len__", "__iter__")
+            if type(value) in _MEMBERS and key != "forward" and not special:
+                namespace[key] = _MEMBERS[type(value)](value)
+            elif isinstance(value, int | str | tuple) and not special:
                 namespace[key] = value
     signature = inspect.signature(cls)
     namespace["_layer"], namespace["__signature__"] = cls, signature

@@ -8,7 +8,6 @@ from typing import Any
 
 from numgrad.nn import utils as _numgrad
 from numgrad.torch.missing import refuse as _refuse
-from numgrad.torch.nn.layers import outer, view
 from numgrad.torch.nn.utils import (
     parametrizations,
     parametrize as parametrize,
@@ -16,7 +15,7 @@ from numgrad.torch.nn.utils import (
     rnn as rnn,
 )
 from numgrad.torch.specialization import expose
-from numgrad.torch.wrapping import Tensor, unwrap, wrap
+from numgrad.torch.wrapping import Tensor, face_function, unwrap, wrap
 
 __all__ = [name for name in dir(_numgrad) if name[0] != "_"]
 consume_prefix_in_state_dict_if_present = _numgrad.consume_prefix_in_state_dict_if_present
@@ -49,16 +48,6 @@ for _name in (
     globals()[_name] = _of_tensors(getattr(_numgrad, _name))
 
 
-def _of_layers(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of numgrad's of two layers: Note [Views of layers]."""
-
-    @wraps(function)
-    def called(layer: Any, bn: Any, *options: Any, **named: Any) -> Any:
-        return outer(function(view(layer), view(bn), *options, **named))
-
-    return called
-
-
-fuse_conv_bn_eval = _of_layers(_numgrad.fuse_conv_bn_eval)
-fuse_linear_bn_eval = _of_layers(_numgrad.fuse_linear_bn_eval)
+fuse_conv_bn_eval = face_function(_numgrad.fuse_conv_bn_eval)
+fuse_linear_bn_eval = face_function(_numgrad.fuse_linear_bn_eval)
 __getattr__ = _refuse(globals())
