@@ -206,9 +206,8 @@ def vmap(
     """
     _check_chunk(chunk_size)
     inner = _inner("vmap", func, constants=None in leaves(out_dims))
-    options = in_dims, out_dims, None, randomness
     with _conditions():
-        made = base.vmap(inner, *options)
+        made = base.vmap(inner, in_dims, out_dims, None, randomness)
 
     @wraps(func)
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -218,7 +217,7 @@ def vmap(
             if not kwargs:
                 return wrap(made(*unwrap(args)))
             each = partial(inner, **kwargs)  # what is given by name all examples share
-            return wrap(base.vmap(each, *options)(*unwrap(args)))
+            return wrap(base.vmap(each, in_dims, out_dims, None, randomness)(*unwrap(args)))
 
     return mapped
 

@@ -12,7 +12,6 @@ from typing import Any
 from numgrad import optim as numgrad_optim
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import set_gradient
-from numgrad.errors import NumgradNotImplementedError
 from numgrad.optim.formula import uniform_state
 from numgrad.torch.wrapping import unwrap, wrap
 
@@ -36,17 +35,12 @@ def functional(name: str) -> Callable[..., None]:
     states = {_LISTS.get(s, f"{s}s"): s for s in _ORDERS.get(name, cls._array_states)}
 
     def step(params: Any, grads: Any, *lists: Any, **options: Any) -> None:
-        for option in ("grad_scale", "found_inf"):
-            if options.pop(option, None) is not None:
-                raise NumgradNotImplementedError(
-                    f"{function}: {option} is for GPUs; use torch.amp.GradScaler"
-                )
         columns = dict(zip(states, lists, strict=False))
         columns |= {each: options.pop(each) for each in states if each in options}
         for pair, parts in _PAIRS.items():
             if parts[0] in options:
                 options[pair] = tuple(options.pop(part) for part in parts)
-        options = {key: unwrap(v) for key, v in options.items() if key not in _KINDS}
+        options = {k: unwrap(v) for k, v in options.items() if k not in _KINDS and v is not None}
         bases = [unwrap(p) for p in params]
         twin = cls(bases, **options)
         before = [p.grad for p in bases]
@@ -64,7 +58,7 @@ def functional(name: str) -> Callable[..., None]:
         with no_grad():
             _write_back(columns, states, [twin.state[p] for p in bases])
 
-    function = step.__name__ = step.__qualname__ = name.lower()
+    step.__name__ = step.__qualname__ = name.lower()
     step.__doc__ = f"Step parameters by gradients and lists of states as ``{name}`` does, in place."
     return step
 
