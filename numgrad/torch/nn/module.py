@@ -96,12 +96,6 @@ _base = specialize("numgrad.nn.module.module").Module
 class Module(_base):
     """Base of layers and models: members, hooks, states as ``numgrad.nn.Module`` has them."""
 
-    dump_patches = False
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        """Set an attribute, or register what is a member."""
-        super().__setattr__(name, same(value) if isinstance(value, Base) else value)
-
     def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Self:
         """Replace the values of parameters, gradients and buffers by those of ``fn``."""
         if recurse:

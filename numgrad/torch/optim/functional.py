@@ -56,19 +56,14 @@ def functional(name: str) -> Callable[..., None]:
             for p, gradient in zip(bases, before, strict=True):
                 set_gradient(p, gradient)
         with no_grad():
-            _write_back(columns, states, [twin.state[p] for p in bases])
+            for each, column in columns.items():
+                for k, (p, old) in enumerate(zip(bases, list(column), strict=False)):
+                    new: Any = twin.state[p].get(states[each])
+                    if old is None and new is not None:
+                        column[k] = wrap(new)
+                    elif new is not None and unwrap(old) is not new:
+                        unwrap(old).copy_(new)
 
     step.__name__ = step.__qualname__ = name.lower()
     step.__doc__ = f"Step parameters by gradients and lists of states as ``{name}`` does, in place."
     return step
-
-
-def _write_back(columns: Any, states: dict[str, str], new: list[Any]) -> None:
-    for each, column in columns.items():
-        for k, of_parameter in enumerate(new[: len(column)]):
-            value: Any = of_parameter.get(states[each])
-            old: Any = column[k]
-            if old is None and value is not None:
-                column[k] = wrap(value)
-            elif value is not None and unwrap(old) is not value:
-                unwrap(old).copy_(value)
