@@ -2,48 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial, wraps
+from functools import partial
 from typing import Any
 
-from numgrad.autograd.variable import Tensor as Base
-from numgrad.errors import NumgradError
 from numgrad.nn import functional as _base
-from numgrad.torch.calls import function_of, table, write
+from numgrad.torch.calls import function_of, table
 from numgrad.torch.missing import refuse as _refuse
-from numgrad.torch.nn.layers import DTYPES, of_dtypes, without_legacy
-from numgrad.torch.wrapping import as_runtime_error, unwrap, wrap, wrapped
-
-
-def of_functional(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of numgrad's functional as one of Tensors of this room."""
-    name = function.__name__
-    rule = DTYPES.get(name)
-
-    @wraps(function)
-    def called(*args: Any, **params: Any) -> Any:
-        given = [unwrap(a) for a in args]
-        out = params.pop("out", None)
-        if params:
-            params = {k: unwrap(v) for k, v in without_legacy(params).items()}
-        if rule is not None:
-            of_dtypes(name, rule, given, params)
-        if "_pool" in name and list(given[2:3]) in ([()], [[]]):
-            given[2] = None  # the stride is the length of the window
-        try:
-            result = function(*given, **params)
-        except NumgradError as error:
-            as_runtime_error(error)
-            raise
-        if out is not None:
-            return write(name, out, result)
-        if type(result) is not Base:
-            return wrap(result)
-        same = args and getattr(args[0], "_tensor", None) is result  # in place, or nothing to do
-        return args[0] if same else wrapped(result)
-
-    called.__module__ = __name__
-    return called
+from numgrad.torch.nn.layers import DTYPES, applied
 
 
 def _linear_cross_entropy(
@@ -59,7 +24,8 @@ def _linear_cross_entropy(
 
 __all__ = [name for name in dir(_base) if not name.startswith("_")]
 for _name in __all__:
-    globals()[_name] = of_functional(getattr(_base, _name))
+    globals()[_name] = applied(getattr(_base, _name), _name, DTYPES.get(_name))
+    globals()[_name].__module__ = __name__
 _ROWS = """
 [float 0:2 function values]
 cosine_similarity(x1, x2, dim=1, eps=1e-8): (

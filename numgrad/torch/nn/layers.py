@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable
+from functools import wraps
 from types import FunctionType
 from typing import Any, ClassVar
 
@@ -22,7 +23,7 @@ from numgrad.autograd.variable import Tensor as Base
 from numgrad.errors import NumgradError
 from numgrad.nn.module.members import KINDS
 from numgrad.torch import dtypes
-from numgrad.torch.calls import cast, check_equal
+from numgrad.torch.calls import cast, check_equal, write
 from numgrad.torch.nn.module import Module, containers, hooks, members
 from numgrad.torch.specialization import GIVEN, specialize
 from numgrad.torch.wrapping import (
@@ -33,6 +34,7 @@ from numgrad.torch.wrapping import (
     unwrap,
     user_function,
     wrap,
+    wrapped,
 )
 
 _get, _new = object.__getattribute__, object.__new__
@@ -126,7 +128,7 @@ def _argument(value: Any) -> Any:
     return user_function(value) if function else unwrap(value)
 
 
-_RULES = {
+_RULES: dict[str | None, str] = {
     "one": "linear bilinear prelu layer_norm group_norm instance_norm batch_norm grid_sample "
     "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
     "binary_cross_entropy BCELoss scaled_dot_product_attention",
@@ -137,33 +139,36 @@ _RULES = {
     "CosineSimilarity HingeEmbeddingLoss rms_norm RMSNorm softmax log_softmax softmin gelu silu "
     "elu leaky_relu sigmoid softplus logsigmoid selu mish softsign tanhshrink celu "
     "local_response_norm",
-    "any": "Embedding EmbeddingBag",
+    None: "Embedding EmbeddingBag",
 }
 DTYPES = {name: rule for rule, names in _RULES.items() for name in names.split()}
 """Names of functions and layers: ``one`` dtype of all operands, or they get a ``common`` one."""
 
 
 def of_dtypes(
-    name: str, rule: str, given: list[Any], named: dict[str, Any], kinds: str = "fciu",
-    own: Any = None,
-) -> None:  # fmt: skip
+    name: str, rule: str, given: list[Any], named: dict[str, Any], layer: Any = None
+) -> None:
     """Give operands, in place, the dtypes that a function or layer takes.
 
-    ``own`` is the dtype of a layer's parameters, ``kinds`` are those of dtypes that are compared
-    in all operands but the first: further ones of a layer may be indices.
+    With ``one`` those of all operands and parameters are compared, but of booleans and of further
+    integers of a layer, which may be indices.
 
     Raises
     ------
     NumgradRuntimeError
         If they need one dtype and have others.
     """
-    tensors = [a for a in (*given, *named.values()) if isinstance(a, Base)]
-    present = {a.dtype for a in tensors} | ({own} if own is not None else set())
+    operands = given if layer is None else given[1:]
+    tensors = [a for a in (*operands, *named.values()) if isinstance(a, Base)]
+    members = () if layer is None else layer._parameters.values()
+    own = [p._tensor.dtype for p in members if p is not None][:1]
+    present = {*own, *(a.dtype for a in tensors)}
     if len(present) < 2 and all(d.kind == "f" for d in present):  # most often by far
         return
     if rule == "one":
-        rest = [a.dtype for a in tensors[1:] if a.dtype.kind in kinds]
-        check_equal(name, {tensors[0].dtype, *rest, own or tensors[0].dtype})
+        kinds = "fciu" if layer is None else "fc"
+        compared = tensors[:1] + [a for a in tensors[1:] if a.dtype.kind in kinds]
+        check_equal(name, {*own, *(a.dtype for a in compared)})
     elif rule == "common":
         d = dtypes.common_dtype(tensors)
         d = d if d.kind in "fc" else dtypes.get_default_dtype().numpy
@@ -181,48 +186,56 @@ def without_legacy(options: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
+def applied(function: Callable[..., Any], name: str, rule: str | None, layer: bool = False) -> Any:
+    """A function of numgrad's functional, or the forward of a ``layer``, of wrappers."""
+
+    @wraps(function)
+    def called(*args: Any, **params: Any) -> Any:
+        given = [a._tensor if type(a) is Tensor else unwrap(a) for a in args]
+        out = None
+        if params:
+            out = params.pop("out", None)
+            params = {key: unwrap(value) for key, value in without_legacy(params).items()}
+        if rule is not None:
+            of_dtypes(name, rule, given, params, args[0] if layer else None)
+        elif "_pool" in name and list(given[2:3]) in ([()], [[]]):
+            given[2] = None  # the stride is the length of the window
+        try:
+            result = function(*given, **params)
+        except NumgradError as error:
+            as_runtime_error(error)
+            raise
+        if out is not None:
+            return write(name, out, result)
+        first = args[layer] if len(args) > layer else None
+        if isinstance(first, Tensor) and first._tensor is result:
+            return first  # in place, or nothing to do
+        return wrapped(result) if type(result) is Base else wrap(result)
+
+    return called
+
+
 class Layer(Module):
     """Base of modules whose computation is that of a class of numgrad's."""
 
     _layer: ClassVar[type[nn.Module]] = nn.Module
     _view: ClassVar[type] = _AnyModule
     _has_dtype: ClassVar[bool] = False
-    _rule: ClassVar[str | None] = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
         device = kwargs.pop("device", None)
         if device is not None and str(device) != "meta":
             dtypes.device(device)
+        d = kwargs.pop("dtype", None) or dtypes.get_default_dtype()
         options = {name: _argument(value) for name, value in without_legacy(kwargs).items()}
-        if type(self)._has_dtype:
-            if options.get("dtype") is None:
-                options["dtype"] = dtypes.get_default_dtype().numpy
-        else:
-            options.pop("dtype", None)
-        try:
-            layer = self._layer(*map(_argument, args), **options)
-        except NumgradError as error:
-            as_runtime_error(error)
-            raise
-        adopt(self, layer)
+        if self._has_dtype:
+            options["dtype"] = unwrap(d)
+        adopt(self, face_function(self._layer)(*map(_argument, args), **options))
         reset = getattr(type(self), "reset_parameters", None)
         own = getattr(self._layer, "reset_parameters", None)
         if reset is not None and getattr(reset, "__wrapped__", None) is not own:
             self.reset_parameters()  # one of a subclass
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute as numgrad's layer does."""
-        given = [a._tensor if type(a) is Tensor else unwrap(a) for a in args]
-        named = unwrap(kwargs) if kwargs else kwargs
-        if self._rule in ("one", "common"):
-            own = [p._tensor.dtype for p in self._parameters.values() if p is not None]
-            of_dtypes(type(self).__name__, self._rule, given, named, "fc", own[0] if own else None)
-        try:
-            return wrap(self._layer.forward(view(self), *given, **named))
-        except NumgradError as error:
-            as_runtime_error(error)
-            raise
 
 
 def _class_method(member: classmethod) -> classmethod:
@@ -261,7 +274,8 @@ def layer_class(name: str, cls: type[nn.Module], bases: tuple[type, ...]) -> typ
     namespace["_layer"], namespace["__signature__"] = cls, signature
     namespace["_view"] = _view_class(name, cls)
     namespace["_has_dtype"] = "dtype" in signature.parameters
-    namespace["_rule"] = DTYPES.get(name, "one" if namespace["_has_dtype"] else None)
+    rule = DTYPES.get(name, "one" if namespace["_has_dtype"] else None)
+    namespace["forward"] = applied(cls.forward, name, rule, layer=True)
     made: Any = type(name, bases, namespace)
     LAYERS[cls] = made
     return made
