@@ -21,7 +21,11 @@ from numgrad.autograd.graph import disable_saved_tensors_hooks
 from numgrad.core.tree import leaves
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.torch.missing import refuse as _refuse
-from numgrad.torch.nn.module import Module, functional_call, stack_module_state as _stack
+from numgrad.torch.nn.module import (
+    functional_call,
+    replace_all_batch_norm_modules_,
+    stack_module_state as _stack,
+)
 from numgrad.torch.wrapping import Tensor, face_function, unwrap, user_function, wrap
 
 __all__ = [
@@ -40,7 +44,8 @@ def _conditions() -> Iterator[None]:
     try:
         yield
     except (NumgradTypeError, NumgradValueError) as error:
-        error.__class__ = TransformError
+        if type(error) in (NumgradTypeError, NumgradValueError):
+            error.__class__ = TransformError
         raise
 
 
@@ -103,6 +108,7 @@ def _derivative(name: str, transform: Any, doc: str, step: int = 1) -> Callable[
         numbers = argnums if isinstance(argnums, tuple) else (argnums,)
 
         @wraps(func)
+        @_conditions()
         def called(*args: Any, **kwargs: Any) -> Any:
             if not numbers or not all(isinstance(k, int) for k in numbers):
                 raise TransformError(
@@ -110,8 +116,7 @@ def _derivative(name: str, transform: Any, doc: str, step: int = 1) -> Callable[
                 )
             given = [args[k] for k in numbers if -len(args) <= k < len(args)]
             _check(name, "takes Tensors", leaves(given))
-            with _conditions():
-                result = wrap(made()(*unwrap(args), **unwrap(kwargs)))
+            result = wrap(made()(*unwrap(args), **unwrap(kwargs)))
             return result[::-1] if step == -1 else result
 
         return called
@@ -130,6 +135,7 @@ jacfwd = _derivative("jacfwd", base.jacfwd, "The Jacobian by forward mode, as a 
 hessian = _derivative("hessian", base.hessian, "The Hessian, as a function.")
 
 
+@_conditions()
 def jvp(
     func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False,
     has_aux: bool = False,
@@ -153,35 +159,35 @@ def jvp(
     if not (isinstance(primals, tuple) and isinstance(tangents, tuple)):
         raise TransformError(f"jvp: primals and tangents are tuples, got {primals!r}, {tangents!r}")
     _check("jvp", "primals and tangents must only be Tensors", leaves((primals, tangents)))
-    with _conditions():
-        inner = _inner("jvp", func, aux=has_aux, strict=strict)
-        return wrap(base.jvp(inner, unwrap(primals), unwrap(tangents), has_aux))
+    inner = _inner("jvp", func, aux=has_aux, strict=strict)
+    return wrap(base.jvp(inner, unwrap(primals), unwrap(tangents), has_aux))
 
 
+@_conditions()
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The value, and the function from cotangents of it to those of the primals, a tuple."""
     _check("vjp", "takes Tensors", leaves(primals))
-    with _conditions():
-        inner = _inner("vjp", func, aux=has_aux)
-        value, pullback, *rest = base.vjp(inner, *unwrap(primals), has_aux=has_aux)
+    inner = _inner("vjp", func, aux=has_aux)
+    value, pullback, *rest = base.vjp(inner, *unwrap(primals), has_aux=has_aux)
 
+    @_conditions()
     def product(
         cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None
     ) -> Any:
-        with _conditions():
-            gradients = wrap(pullback(unwrap(cotangents)))
+        gradients = wrap(pullback(unwrap(cotangents)))
         return (gradients,) if len(primals) == 1 else gradients
 
     return (wrap(value), product, *wrap(rest))
 
 
+@_conditions()
 def linearize(func: Callable[..., Any], *primals: Any) -> Any:
     """The value, and the linear function from tangents to its derivative."""
-    with _conditions():
-        value, pushed = base.linearize(_inner("linearize", func), *unwrap(primals))
+    value, pushed = base.linearize(_inner("linearize", func), *unwrap(primals))
     return wrap(value), _conditions()(face_function(pushed))
 
 
+@_conditions()
 def vmap(
     func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *,
     chunk_size: int | None = None,
@@ -206,33 +212,20 @@ def vmap(
     """
     _check_chunk(chunk_size)
     inner = _inner("vmap", func, constants=None in leaves(out_dims))
-    with _conditions():
-        made = base.vmap(inner, in_dims, out_dims, None, randomness)
+    made = base.vmap(inner, in_dims, out_dims, None, randomness)
 
     @wraps(func)
+    @_conditions()
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        with _conditions():
-            if not isinstance(in_dims, int | tuple):
-                raise TransformError(f"vmap: in_dims is an int or a tuple, got {in_dims!r}")
-            if not kwargs:
-                return wrap(made(*unwrap(args)))
-            each = partial(inner, **kwargs)  # what is given by name all examples share
-            return wrap(base.vmap(each, in_dims, out_dims, None, randomness)(*unwrap(args)))
+        if not isinstance(in_dims, int | tuple):
+            raise TransformError(f"vmap: in_dims is an int or a tuple, got {in_dims!r}")
+        if not kwargs:
+            return wrap(made(*unwrap(args)))
+        each = partial(inner, **kwargs)  # what is given by name all examples share
+        return wrap(base.vmap(each, in_dims, out_dims, None, randomness)(*unwrap(args)))
 
     return mapped
 
 
 stack_module_state = _conditions()(_stack)
-
-
-def replace_all_batch_norm_modules_(root: Module) -> Module:
-    """Let normalizations take the statistics of each batch and keep none."""
-    for module in root.modules():
-        if hasattr(module, "track_running_stats"):
-            module.track_running_stats = False
-            for name in ("running_mean", "running_var", "num_batches_tracked"):
-                setattr(module, name, None)
-    return root
-
-
 __getattr__ = _refuse(globals())

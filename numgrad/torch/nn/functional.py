@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from numgrad.nn import functional as _base
 from numgrad.torch.calls import function_of, table
 from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.nn.layers import DTYPES, applied
-
-
-def _linear_cross_entropy(
-    x: Any, weight: Any, target: Any, bias: Any, scale: Any, ignored: int | None, **options: Any
-) -> Any:
-    *outputs, features = weight.shape
-    bias = None if bias is None else bias.reshape(-1)
-    scores = _base.linear(x, weight.reshape(-1, features), bias)
-    scores = scores.reshape((*x.shape[:-1], *outputs))
-    ignored = -100 if ignored is None else ignored
-    return _base.cross_entropy(scores, target, scale, ignore_index=ignored, **options)
-
 
 __all__ = [name for name in dir(_base) if not name.startswith("_")]
 for _name in __all__:
@@ -33,12 +20,6 @@ cosine_similarity(x1, x2, dim=1, eps=1e-8): (
     _base.cosine_similarity(x1[None], x2[None], dim, eps))
 [float 0:1 function values axis]
 normalize(input, p=2.0, dim=1, eps=1e-12): _base.normalize(input, p, dim, eps)
-[same 0:2 function values]
-linear_cross_entropy(
-    input, linear_weight, target, *, linear_bias=None, weight=None, reduction="mean",
-    ignore_index=None, label_smoothing=0.0, options=None): _linear_cross_entropy(
-    input, linear_weight, target, linear_bias, weight, ignore_index, reduction=reduction,
-    label_smoothing=label_smoothing)
 """
 for _name, _row in table("nn.functional", globals(), _ROWS).items():
     globals()[_name] = function_of(_row)

@@ -265,10 +265,9 @@ def layer_class(name: str, cls: type[nn.Module], bases: tuple[type, ...]) -> typ
         for key, value in vars(base).items():
             if isinstance(value, FunctionType):  # what it reads of a module: Note [Sources]
                 namespace[f"__of_{key}__"] = value
-            special = key[:2] == "__" and key not in ("__getitem__", "__len__", "__iter__")
-            if type(value) in _MEMBERS and key != "forward" and not special:
+            if type(value) in _MEMBERS and key[:2] != "__":
                 namespace[key] = _MEMBERS[type(value)](value)
-            elif isinstance(value, int | str | tuple) and not special:
+            elif isinstance(value, int | str | tuple) and key[:2] != "__":
                 namespace[key] = value
     signature = inspect.signature(cls)
     namespace["_layer"], namespace["__signature__"] = cls, signature
@@ -279,20 +278,6 @@ def layer_class(name: str, cls: type[nn.Module], bases: tuple[type, ...]) -> typ
     made: Any = type(name, bases, namespace)
     LAYERS[cls] = made
     return made
-
-
-class _BatchNorm(Layer):
-    """Base of batch normalizations, whose older states have no ``num_batches_tracked``."""
-
-    _version = 2
-
-    def _load_from_state_dict(
-        self, state_dict: dict[str, Any], prefix: str, metadata: dict[str, Any], *args: Any
-    ) -> None:
-        tracked = self._buffers.get("num_batches_tracked")
-        if tracked is not None and (metadata.get("version") or 1) < 2:
-            state_dict.setdefault(f"{prefix}num_batches_tracked", tracked)
-        super()._load_from_state_dict(state_dict, prefix, metadata, *args)
 
 
 _GROUPS = {
@@ -319,7 +304,6 @@ def _causal_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
 def classes() -> dict[str, type]:
     """All modules by name."""
     made: dict[str, type] = {group: type(group, (Layer,), {}) for group in _GROUPS}
-    made["_BatchNorm"] = _BatchNorm
     bases = {name: made[group] for group, text in _GROUPS.items() for name in text.split()}
     for name in _CONTAINERS.split():
         cls, made[name] = getattr(nn, name), getattr(containers, name)

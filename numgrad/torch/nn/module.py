@@ -171,4 +171,5 @@ REGISTRATIONS = {
 GIVEN["Module"] = Module
 _functional = specialize("numgrad.nn.module.functional_call")
 functional_call, stack_module_state = _functional.functional_call, _functional.stack_module_state
+replace_all_batch_norm_modules_ = _functional.replace_all_batch_norm_modules_
 containers = specialize("numgrad.nn.container")
