@@ -83,36 +83,26 @@ def _taken(tensor: Tensor, value: Any, assign: bool) -> tuple[Any, str | None]:
     return value, problem
 
 
+def replace_values(tensor: Tensor, fn: Callable[[Any], Any]) -> None:
+    """Give a Tensor, which stays the object that it is, the values of a function of it."""
+    with no_grad():
+        before: Any = tensor.data if isinstance(tensor, _Uninitialized) else tensor  # pyright: ignore
+        if (new := fn(before)) is not before:
+            tensor.data = new
+
+
 GIVEN.update(
     Function=Function, Buffer=Buffer, UninitializedParameter=UninitializedParameter,
     UninitializedBuffer=UninitializedBuffer,
 )  # fmt: skip
 hooks = specialize("numgrad.nn.module.hooks")
-members = specialize("numgrad.nn.module.members")
+members = specialize("numgrad.nn.module.members", replace_values=replace_values)
 states = specialize("numgrad.nn.module.state_dict", _taken=_taken)
 _base = specialize("numgrad.nn.module.module").Module
 
 
 class Module(_base):
     """Base of layers and models: members, hooks, states as ``numgrad.nn.Module`` has them."""
-
-    def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Self:
-        """Replace the values of parameters, gradients and buffers by those of ``fn``."""
-        if recurse:
-            for module in self.children():
-                module._apply(fn)
-        params: list[Any] = [p for p in self._parameters.values() if p is not None]
-        lazy = [b for b in self._buffers.values() if isinstance(b, UninitializedBuffer)]
-        with no_grad():
-            gradients = [p.grad for p in params if p.grad is not None]
-            for x in (*params, *gradients, *lazy):
-                before = x.data if hasattr(x, "materialize") else x
-                if (new := fn(before)) is not before:
-                    x.data = new
-            for name, buffer in self._buffers.items():
-                if buffer is not None and not isinstance(buffer, UninitializedBuffer):
-                    self._buffers[name] = fn(buffer)
-        return self
 
     def to(self, *args: Any, memory_format: Any = None, **kwargs: Any) -> Self:
         """Convert floating parameters and buffers to a dtype; the device is the CPU."""

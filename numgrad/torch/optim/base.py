@@ -94,8 +94,7 @@ class TwinOptimizer(Optimizer):
     def _share_groups(self) -> Any:
         """The twin, with what users wrote into the groups."""
         twin = self._twin
-        while len(twin.param_groups) < len(self.param_groups):
-            twin.param_groups.append({})
+        twin.param_groups += [{} for _ in self.param_groups[len(twin.param_groups) :]]
         del twin.param_groups[len(self.param_groups) :]
         for ours, group in zip(self.param_groups, twin.param_groups, strict=True):
             for name, value in ours.items():
