@@ -96,9 +96,16 @@ def wrapped(tensor: Base) -> Tensor:
 
 
 def same(tensor: Any) -> Any:
-    """The wrapper of a Tensor that users have already, or one that they get again from now on."""
+    """The wrapper of a Tensor that users have already, or one that they get again from now on.
+
+    Of tuples, lists and dictionaries, those with wrappers in them.
+    """
     if not isinstance(tensor, Base):
-        return tensor
+        kind = type(tensor)
+        if kind is tuple or kind is list:
+            return kind(map(same, tensor))
+        is_dict = isinstance(tensor, dict)
+        return {same(key): same(value) for key, value in tensor.items()} if is_dict else tensor
     reference = _references.get(id(tensor))  # as ``_known.get``, in a third of the time
     x = None if reference is None else reference()
     if x is None or x._tensor is not tensor:

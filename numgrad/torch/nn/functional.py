@@ -1,18 +1,12 @@
 """Functions of layers: ``torch.nn.functional``."""
 
-from __future__ import annotations
-
-from functools import partial
+from functools import partial as _partial
 
 from numgrad.nn import functional as _base
-from numgrad.torch.calls import function_of, table
+from numgrad.torch.calls import function_of as _function_of, table as _table
 from numgrad.torch.missing import refuse as _refuse
-from numgrad.torch.nn.layers import DTYPES, applied
+from numgrad.torch.nn.layers import DTYPES as _DTYPES, applied as _applied
 
-__all__ = [name for name in dir(_base) if not name.startswith("_")]
-for _name in __all__:
-    globals()[_name] = applied(getattr(_base, _name), _name, DTYPES.get(_name))
-    globals()[_name].__module__ = __name__
 _ROWS = """
 [float 0:2 function values]
 cosine_similarity(x1, x2, dim=1, eps=1e-8): (
@@ -21,15 +15,17 @@ cosine_similarity(x1, x2, dim=1, eps=1e-8): (
 [float 0:1 function values axis]
 normalize(input, p=2.0, dim=1, eps=1e-12): _base.normalize(input, p, dim, eps)
 """
-for _name, _row in table("nn.functional", globals(), _ROWS).items():
-    globals()[_name] = function_of(_row)
-    __all__.append(_name)
+for _name in dir(_base):
+    if _name[0] != "_":
+        globals()[_name] = _applied(getattr(_base, _name), _name, _DTYPES.get(_name))
+        globals()[_name].__module__ = __name__
+for _name, _row in _table("nn.functional", globals(), _ROWS).items():
+    globals()[_name] = _function_of(_row)
 for _name in ("relu", "elu", "celu", "selu", "hardtanh", "leaky_relu", "rrelu", "threshold"):
-    globals()[f"{_name}_"] = partial(globals()[_name], inplace=True)
-    __all__.append(f"{_name}_")
+    globals()[f"{_name}_"] = _partial(globals()[_name], inplace=True)
 for _name in ("adaptive_max_pool", "fractional_max_pool", "max_pool"):
     for _rank in "123"[_name[0] == "f" :]:
         _pool = f"{_name}{_rank}d"
-        globals()[f"{_pool}_with_indices"] = partial(globals()[_pool], return_indices=True)
-        __all__.append(f"{_pool}_with_indices")
+        globals()[f"{_pool}_with_indices"] = _partial(globals()[_pool], return_indices=True)
+__all__ = [_name for _name in globals() if _name[0] != "_"]
 __getattr__ = _refuse(globals())

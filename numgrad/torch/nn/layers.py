@@ -85,10 +85,7 @@ def outer(value: Any) -> Any:
     """A value of a module of numgrad's as it is in one of this room."""
     if isinstance(value, View):
         return _get(value, "__dict__")["_face"]
-    if isinstance(value, nn.Module):
-        return of_layer(value)
-    kind = type(value)
-    return kind(map(outer, value)) if kind is tuple or kind is list else same(value)
+    return of_layer(value) if isinstance(value, nn.Module) else same(value)
 
 
 Module._unwrap = view  # pyright: ignore[reportAttributeAccessIssue]
@@ -104,11 +101,10 @@ def of_layer(layer: nn.Module) -> Any:
     """The module of this room with the members of one of numgrad's."""
     face = _new(LAYERS[type(layer)])
     Module.__init__(face)
-    adopt(face, layer)
-    return face
+    return adopt(face, layer)
 
 
-def adopt(face: Any, layer: nn.Module) -> None:
+def adopt(face: Any, layer: nn.Module) -> Any:
     """Give a module the members and attributes of one of numgrad's."""
     state = layer.__getstate__()
     for kind in KINDS:
@@ -121,6 +117,7 @@ def adopt(face: Any, layer: nn.Module) -> None:
     for name, value in state.items():
         if name not in ("_module_hooks", "_is_hooked", "_state_hooks"):
             face.__dict__[name] = outer(value)
+    return face
 
 
 def _argument(value: Any) -> Any:
@@ -314,11 +311,10 @@ def classes() -> dict[str, type]:
         if plain and name not in made and not issubclass(cls, nn.LazyModuleMixin):
             base = bases.get(name) or (made["_Loss"] if name.endswith("Loss") else Layer)
             made[name] = layer_class(name, cls, (base,))
-    public = set(dir(nn))  # a name that is none takes a search for what is near it
-    names = [name for name in made if f"Lazy{name}" in public]
-    GIVEN.update({name: made[name] for name in names})
+    lazy_names = [name for name in dir(nn) if name.startswith("Lazy")]
+    GIVEN.update({name: made[name] for name in made if f"Lazy{name}" in lazy_names})
     lazy = specialize("numgrad.nn.lazy")
-    for name in ("LazyModuleMixin", *(f"Lazy{name}" for name in names)):
+    for name in lazy_names:
         LAYERS[getattr(nn, name)] = made[name] = getattr(lazy, name)
     made["Transformer"].generate_square_subsequent_mask = staticmethod(_causal_mask)  # pyright: ignore
     return made

@@ -10,10 +10,9 @@ from numgrad.torch.optim import lr_scheduler as _schedulers  # which SWALR is on
 from numgrad.torch.specialization import expose, specialize
 from numgrad.torch.wrapping import face_function
 
-_base = specialize(
-    "numgrad.optim.swa_utils",
-    {"update_many": face_function(clip_grad.update_many), "asarray": from_numpy},
-)
+_update_many = face_function(clip_grad.update_many)
+_late = {"update_many": _update_many, "asarray": from_numpy}
+_base = specialize("numgrad.optim.swa_utils", _late)
 expose(globals(), "numgrad.optim.swa_utils", _base)
 _HOMES = _modules, _schedulers
 __getattr__ = _refuse(globals())
