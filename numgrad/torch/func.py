@@ -21,11 +21,7 @@ from numgrad.autograd.graph import disable_saved_tensors_hooks
 from numgrad.core.tree import leaves
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.torch.missing import refuse as _refuse
-from numgrad.torch.nn.module import (
-    functional_call,
-    replace_all_batch_norm_modules_,
-    stack_module_state as _stack,
-)
+from numgrad.torch.nn.module import functional as _functional
 from numgrad.torch.wrapping import Tensor, face_function, unwrap, user_function, wrap
 
 __all__ = [
@@ -96,8 +92,9 @@ def _check_chunk(size: int | None) -> None:
         raise TransformError(f"chunk_size is a positive number or None, got {size}")
 
 
-def _derivative(name: str, transform: Any, doc: str, step: int = 1) -> Callable[..., Any]:
-    """The transform of PyTorch's name, whose pairs are numgrad's in order or, by -1, reversed."""
+def _derivative(transform: Any, name: str = "") -> Callable[..., Any]:
+    """A transform of numgrad's with respect to arguments, under PyTorch's name."""
+    name = name or transform.__name__
 
     def derivative(
         func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *,
@@ -117,22 +114,18 @@ def _derivative(name: str, transform: Any, doc: str, step: int = 1) -> Callable[
             given = [args[k] for k in numbers if -len(args) <= k < len(args)]
             _check(name, "takes Tensors", leaves(given))
             result = wrap(made()(*unwrap(args), **unwrap(kwargs)))
-            return result[::-1] if step == -1 else result
+            return result[::-1] if name == "grad_and_value" else result
 
         return called
 
     derivative.__name__ = derivative.__qualname__ = name
-    derivative.__doc__ = doc
+    derivative.__doc__ = f"``ng.{transform.__name__}`` of functions of Tensors, in any nesting."
     return derivative
 
 
-grad = _derivative("grad", base.grad, "The gradient of a function, as a function.")
-grad_and_value = _derivative(
-    "grad_and_value", base.value_and_grad, "The gradient of a function and its value.", -1
-)
-jacrev = _derivative("jacrev", base.jacrev, "The Jacobian by reverse mode, as a function.")
-jacfwd = _derivative("jacfwd", base.jacfwd, "The Jacobian by forward mode, as a function.")
-hessian = _derivative("hessian", base.hessian, "The Hessian, as a function.")
+grad, hessian = _derivative(base.grad), _derivative(base.hessian)
+jacrev, jacfwd = _derivative(base.jacrev), _derivative(base.jacfwd)
+grad_and_value = _derivative(base.value_and_grad, "grad_and_value")
 
 
 @_conditions()
@@ -227,5 +220,7 @@ def vmap(
     return mapped
 
 
-stack_module_state = _conditions()(_stack)
+functional_call = _functional.functional_call
+replace_all_batch_norm_modules_ = _functional.replace_all_batch_norm_modules_
+stack_module_state = _conditions()(_functional.stack_module_state)
 __getattr__ = _refuse(globals())

@@ -3,6 +3,9 @@
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
+from numgrad.nn.utils import (
+    consume_prefix_in_state_dict_if_present as consume_prefix_in_state_dict_if_present,
+)
 from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.nn import (
     functional as functional,

@@ -43,8 +43,6 @@ _get, _new = object.__getattribute__, object.__new__
 class View:
     """Attributes of a module as code of numgrad sees them: Note [Views of layers]."""
 
-    _face: Any
-
     def __getattribute__(self, name: str) -> Any:
         face = _get(self, "__dict__")["_face"]
         attributes = face.__dict__
@@ -216,7 +214,6 @@ class Layer(Module):
     """Base of modules whose computation is that of a class of numgrad's."""
 
     _layer: ClassVar[type[nn.Module]] = nn.Module
-    _view: ClassVar[type] = _AnyModule
     _has_dtype: ClassVar[bool] = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

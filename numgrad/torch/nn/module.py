@@ -11,7 +11,6 @@ from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.errors import NumgradTypeError
 from numgrad.nn.module import state_dict as numgrad_states, uninitialized
-from numgrad.nn.utils.conversion import consume_prefix_in_state_dict_if_present
 from numgrad.torch import dtypes
 from numgrad.torch.autograd.function import Function
 from numgrad.torch.specialization import GIVEN, specialize
@@ -152,14 +151,10 @@ def _conversion(name: str) -> Callable[[Any], Any]:
 for _name in ("float", "double", "half", "bfloat16"):
     setattr(Module, _name, _conversion(_name))
 REGISTRATIONS = {
-    name: getattr(hooks, name) for name in vars(hooks) if name.startswith("register_module_")
-} | {
-    "register_module_backward_hook": hooks.register_module_full_backward_hook,
-    "consume_prefix_in_state_dict_if_present": consume_prefix_in_state_dict_if_present,
+    name: function for name, function in vars(hooks).items() if name.startswith("register_module_")
 }
-"""Functions of all modules: those that register hooks, and of states."""
+REGISTRATIONS["register_module_backward_hook"] = hooks.register_module_full_backward_hook
+"""Functions that register hooks of all modules."""
 GIVEN["Module"] = Module
-_functional = specialize("numgrad.nn.module.functional_call")
-functional_call, stack_module_state = _functional.functional_call, _functional.stack_module_state
-replace_all_batch_norm_modules_ = _functional.replace_all_batch_norm_modules_
+functional = specialize("numgrad.nn.module.functional_call")
 containers = specialize("numgrad.nn.container")

@@ -31,8 +31,8 @@ _KINDS = {"has_sparse_grad", "has_complex", "foreach", "fused", "capturable", "d
 
 def functional(name: str) -> Callable[..., None]:
     """The function of a class of ``NAMES``."""
-    cls = getattr(numgrad_optim, name)
-    states = {_LISTS.get(s, f"{s}s"): s for s in _ORDERS.get(name, cls._array_states)}
+    cls: Any = getattr(numgrad_optim, name)
+    states = {_LISTS.get(s, f"{s}s"): s for s in _ORDERS.get(name) or cls._array_states}
 
     def step(params: Any, grads: Any, *lists: Any, **options: Any) -> None:
         columns = dict(zip(states, lists, strict=False))

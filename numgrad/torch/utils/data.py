@@ -58,19 +58,16 @@ _alias(
 )
 
 
-def _lists(value: Any) -> Any:
-    """A batch with lists where its samples have tuples without names, and words in tuples."""
+def _lists(value: Any, inside: bool = False) -> Any:
+    """A batch with lists where samples have tuples without names, and words inside in tuples."""
     if isinstance(value, Mapping):
         return {key: _lists(each) for key, each in value.items()}
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*map(_column, value))
-    return list(map(_column, value)) if isinstance(value, tuple | list) else value
-
-
-def _column(value: Any) -> Any:
-    """Values of samples at one place of a sequence: words in a tuple."""
-    words = isinstance(value, list) and value and isinstance(value[0], str | bytes)
-    return tuple(value) if words else _lists(value)
+    if not isinstance(value, tuple | list):
+        return value
+    if hasattr(value, "_fields"):
+        return type(value)(*[_lists(each, True) for each in value])
+    words = inside and value and isinstance(value[0], str | bytes)
+    return tuple(value) if words else [_lists(each, True) for each in value]
 
 
 def default_collate(batch: Sequence[Any]) -> Any:

@@ -15,7 +15,7 @@ from numgrad.torch.nn.utils import (
     rnn as rnn,
 )
 from numgrad.torch.specialization import expose
-from numgrad.torch.wrapping import Tensor, face_function, unwrap, wrap
+from numgrad.torch.wrapping import Tensor, unwrap, wrap
 
 __all__ = [name for name in dir(_numgrad) if name[0] != "_"]
 consume_prefix_in_state_dict_if_present = _numgrad.consume_prefix_in_state_dict_if_present
@@ -42,12 +42,10 @@ def _of_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
 
 for _name in (
     "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm",
-    "parameters_to_vector", "vector_to_parameters", "fuse_conv_bn_weights",
-    "fuse_linear_bn_weights",
+    "parameters_to_vector", "vector_to_parameters", "fuse_conv_bn_eval", "fuse_conv_bn_weights",
+    "fuse_linear_bn_eval", "fuse_linear_bn_weights",
 ):  # fmt: skip
     globals()[_name] = _of_tensors(getattr(_numgrad, _name))
 
 
-fuse_conv_bn_eval = face_function(_numgrad.fuse_conv_bn_eval)
-fuse_linear_bn_eval = face_function(_numgrad.fuse_linear_bn_eval)
 __getattr__ = _refuse(globals())
