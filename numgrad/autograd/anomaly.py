@@ -58,7 +58,7 @@ def fail_on_nan(node: Any, gradients: Sequence[Any]) -> None:
         values = array.values if type(array) is RowSparseArray else array
         if values is not None and values.dtype.kind in "fc" and (values != values).any():
             raise NumgradRuntimeError(
-                f"{node.name()}: its backward returned NaN in the gradient of operand {position}, "
+                f"{_name(node)}: its backward returned NaN in the gradient of operand {position}, "
                 f"of shape {array.shape}; the warning above shows the line that recorded it"
             )
 
@@ -102,29 +102,38 @@ def explain(node: Any, error: BaseException) -> None:
     if not state.anomaly or node is None or getattr(error, "_numgrad_explained", False):
         return
     trace = None if node.extras is None else node.extras.trace
+    recorded = f"the operation was recorded here:\n{trace}"
     if trace is None:
-        warn(
-            f"{node.name()}: its backward failed. No forward pass information is available, "
-            "since the operation was recorded outside anomaly mode",
-            UserWarning,
+        recorded = (
+            "No forward pass information is available, since the operation was recorded outside "
+            "anomaly mode"
         )
-    else:
-        warn(
-            f"{node.name()}: its backward failed; the operation was recorded here:\n{trace}",
-            UserWarning,
-        )
+    _report(f"Error detected in {_name(node)}: its backward failed; {recorded}")
+    if trace is not None:
         _explain_parents(node)
     error._numgrad_explained = True  # pyright: ignore
+
+
+def _name(node: Any) -> str:
+    """How warnings and errors call a node: as the function of the mode does, if it has one."""
+    return node.name() if state.anomaly is True else state.anomaly(node)
+
+
+def _report(message: str) -> None:
+    """Warn; where warnings are errors, print, since that would hide the error it explains."""
+    try:
+        warn(message, UserWarning)
+    except UserWarning as warning:
+        print(warning, file=sys.stderr)
 
 
 def _explain_parents(node: Any) -> None:
     """Warn with the lines of the nodes, outermost last, whose backwards recorded a node."""
     while (parent := node.extras and node.extras.parent) is not None:
         trace = parent.extras and parent.extras.trace
-        warn(
-            f"{node.name()}: was recorded by the backward of {parent.name()}, which was recorded "
-            + (f"here:\n{trace}" if trace else "outside anomaly mode"),
-            UserWarning,
+        _report(
+            f"{_name(node)}: was recorded by the backward of {_name(parent)}, which was recorded "
+            + (f"here:\n{trace}" if trace else "outside anomaly mode")
         )
         node = parent
 
@@ -191,7 +200,7 @@ def is_anomaly_enabled() -> bool:
     >>> ng.autograd.is_anomaly_enabled()
     False
     """
-    return state.anomaly
+    return bool(state.anomaly)
 
 
 def is_anomaly_check_nan_enabled() -> bool:

@@ -47,7 +47,7 @@ class Guard:
     def __init__(self, array: np.ndarray, tensor: Tensor | None = None) -> None:
         # a view, since the user may give the array another shape or dtype
         self.array, self.tensor = array.view() if tensor is None else array, tensor
-        self.whole = state.anomaly
+        self.whole = bool(state.anomaly)
         self.fingerprint = _fingerprint(array, self.whole)
 
     def check(self, name: Callable[[], str]) -> None:
@@ -139,7 +139,9 @@ class Packed:
     def unpack(self) -> np.ndarray:
         """The array as it was saved."""
         with _quiet():
+            entered = len(state.entered)
             value = self.unpack_hook(self.content)
+            state.entered = state.entered[:entered]  # modes that it entered end with it
         if not isinstance(value, Tensor):
             raise NumgradTypeError(
                 f"saved_tensors_hooks: the unpack hook returned {type(value).__name__}; it must "

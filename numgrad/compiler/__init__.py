@@ -14,7 +14,8 @@ have work once for each kind of arguments.
    ``interpreter`` and ``traced_calls`` are what operations, arrays and a user's
    Functions mean in a trace, ``custom_rules`` functions and hooks with rules of their own.
    ``views`` turns views and in-place code into values, ``promoted_numbers`` floats that change into
-   inputs, ``side_effects`` refuses those of loop bodies, ``diagnostics`` warns of what is frozen.
+   inputs, ``function_state`` makes results of Tensors that are set around the function,
+   ``side_effects`` refuses those of loop bodies, ``diagnostics`` warns of what is frozen.
    Where the tape goes on outside, ``cut`` parts the graph into a forward and a backward.
 3. ``graph`` is what comes out. Lengths are symbols: ``sizes``. ``evaluate`` runs a graph one
    operation at a time, as a reference. What loops and branches have in common is there too.

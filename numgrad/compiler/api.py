@@ -583,6 +583,9 @@ def jit(
     ``ng.grad``. ``isinstance(x, np.ndarray)`` or ``isinstance(x, float)`` says of an argument what
     was given; ``type(x)``, ``np.isscalar(x)``, and both of what was computed, say Tensor: a branch
     on these may be another one than without ``ng.jit``.
+    Tensors that the function sets in place of what was there around it, as a hidden state in an
+    attribute (``self.h = ng.tanh(x + self.h)``), an element or a variable, are results that each
+    call sets. What is set there for the first time is not: let it be None before.
     Results share memory where eager ones do. ``ng.config.jit = False`` runs everything eagerly,
     ``ng.config.check_jit = True`` compares each call with an eager one.
 

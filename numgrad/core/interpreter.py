@@ -321,8 +321,8 @@ class State(threading.local):
     """The reason why there may be none."""
     mutation: Any = None
     """The store of old values of saved tensors that are written to, if that is allowed."""
-    anomaly: bool = False
-    """Whether nodes remember the lines that recorded them."""
+    anomaly: Any = False
+    """Whether nodes remember the lines that recorded them; or the function that then names them."""
     check_nan: bool | str = True
     """Whether a backward then fails on NaN, and results are looked at: see ``GRADIENTS``."""
     running: Any = None
@@ -565,8 +565,10 @@ def bind_recorded(op: Any, args: tuple, params: dict[str, Any]) -> tuple[Any, An
 def above_ground() -> int:
     """How many interpreters lie below the first that a trace on top of them sees."""
     stack = state.interpreters
-    grounds = (k + 1 for k in reversed(range(len(stack))) if isinstance(stack[k], BaseInterpreter))
-    return next(grounds, 0)
+    for k in reversed(range(len(stack))):
+        if isinstance(stack[k], BaseInterpreter):
+            return k + 1
+    return 0
 
 
 def drawn(*arguments: Any, **options: Any) -> Any:

@@ -1,18 +1,12 @@
 """Convolutions: functions and layers.
 
 Shapes: input ``(N, C, *positions)``, or ``(C, *positions)`` for one sample; one position in ``1d``
-functions, rows and columns in ``2d`` ones. Options that differ along the axes are tuples.
-
-Note [Depth as channels]
-------------------------
-What a kernel covers along the first axis of positions is laid beside the channels: ``(N, C, D, H,
-W)`` becomes ``(N * D', C * kernel, H, W)``, and weights ``(O, C / groups, kernel, ...)`` are those
-of images as they lie in memory. A transposed convolution makes such channels and adds them up.
+functions, rows and columns in ``2d`` ones, depth before them in ``3d`` ones. Options that differ
+along the axes are tuples.
 """
 
 from __future__ import annotations
 
-from operator import index
 from typing import Any
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
@@ -22,10 +16,7 @@ from numgrad.nn.convolution_primitives import convolution
 from numgrad.nn.module.members import empty_parameter
 from numgrad.nn.module.module import Module
 from numgrad.nn.padding import MODES, pad
-from numgrad.operations.arrangement import moveaxis, permute_dims
-from numgrad.operations.shape import as_operand, expand_dims, reshape, squeeze
-from numgrad.operations.take import take
-from numgrad.tensors.creation import arange
+from numgrad.operations.shape import as_operand, expand_dims, squeeze
 from numgrad.tensors.tensor import Tensor
 
 
@@ -100,41 +91,9 @@ def _convolve(
     x, w, b, batched = as_batch(name, rank, x, w, b)
     stride = along_axes(name, "stride", stride, rank, 1)
     dilation = along_axes(name, "dilation", dilation, rank, 1)
-    kernel = tuple(map(index, w.shape[2:])) if rank == 3 else tuple(w.shape[2:])
-    pairs = pairs_of(name, padding, kernel, stride, dilation)
-    convolve = _convolve_slices if rank == 3 else convolution
-    y = convolve(x, w, b, stride=stride, padding=pairs, dilation=dilation, groups=groups)
+    pairs = pairs_of(name, padding, tuple(w.shape[2:]), stride, dilation)
+    y = convolution(x, w, b, stride=stride, padding=pairs, dilation=dilation, groups=groups)
     return y if batched else squeeze(y, axis=0)
-
-
-def _convolve_slices(
-    x: Any, w: Any, b: Any, stride: Any, padding: Any, dilation: Any, groups: int
-) -> Any:
-    """Convolve volumes: Note [Depth as channels]."""
-    kernel = tuple(map(index, w.shape[2:]))
-    samples, channels, depth, *area = x.shape
-    count = (index(depth) + sum(padding[0]) - dilation[0] * (kernel[0] - 1) - 1) // stride[0] + 1
-    if count < 1 or channels != w.shape[1] * groups:
-        raise NumgradValueError(
-            f"conv3d: an input of shape {tuple(x.shape)}, a weight of shape {tuple(w.shape)}, "
-            f"padding {padding}, dilation {dilation} and groups={groups} do not fit; the weight "
-            "has shape (outputs, channels / groups, *kernel), the kernel is within the padded input"
-        )
-    if any(padding[0]):
-        x = pad(x, (0, 0, 0, 0, *padding[0]))
-    x = take(x, _places(count, stride[0], kernel[0], dilation[0]), axis=2)
-    x = reshape(x, (samples, channels, count, kernel[0], *area))
-    x = permute_dims(x, axes=(0, 2, 1, 3, 4, 5))
-    y = convolution(
-        reshape(x, (samples * count, channels * kernel[0], *area)),
-        reshape(w, (w.shape[0], w.shape[1] * kernel[0], *kernel[1:])),
-        b,
-        stride=stride[1:],
-        padding=padding[1:],
-        dilation=dilation[1:],
-        groups=groups,
-    )
-    return moveaxis(reshape(y, (samples, count, *y.shape[1:])), source=1, destination=2)
 
 
 def conv1d(
@@ -212,11 +171,6 @@ def conv2d(
               [42., 50.]]]])
     """
     return _convolve(2, input, weight, bias, stride, padding, dilation, groups)
-
-
-def _places(count: int, stride: int, kernel: int, dilation: int) -> Any:
-    """Where the elements of each kernel lie along an axis, one kernel after another."""
-    return reshape(reshape(arange(count) * stride, (-1, 1)) + arange(kernel) * dilation, (-1,))
 
 
 def conv3d(

@@ -9,214 +9,26 @@ A convolution pairs input, weights and output in one trilinear form
 Leaving one of the three out gives an operation on the other two: ``convolution`` (the output),
 ``convolution_input`` (transposed convolution) and ``convolution_weight``. The gradients of each are
 the two others, so derivatives of any order need nothing else. None of them conjugates; the formulas
-do. Shapes and sizes: Note [Sizes of a convolution].
-
-Note [Sizes of a convolution]
------------------------------
-Input ``x`` of shape ``(N, C, *in)``, weights ``w`` of shape ``(O, C / groups, *kernel)`` and output
-``y`` of shape ``(N, O, *out)`` belong together if, along each axis,
-
-    out = (in + before + after - dilation * (kernel - 1) - 1) // stride + 1.
-
-Padding ``(before, after)`` may differ at both ends, and ``after`` may be negative: the input then
-ends early. So every transposed convolution is the gradient of some convolution, whatever its output
-padding.
+do. Shapes and sizes: Note [Sizes of a convolution] in ``convolution_plan``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
-from math import prod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from numgrad.codegen import threads
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.batching import BatchOperand, apply
 from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
-from numgrad.core.plan import MAX_PLANS
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.kernels import windows as conv
+from numgrad.nn.convolution_plan import output_shape, plan
 from numgrad.operations.matmul import conjugated
 from numgrad.operations.reduce import sum
-
-Shape = tuple[int, ...]
-
-
-Pairs = tuple[tuple[int, int], ...]
-
-
-_RUN = 64
-"""Elements side by side that a copy should have at least."""
-
-
-_BLOCK = 32
-"""Samples side by side at most."""
-
-
-_PRODUCT = 500_000
-"""Multiplications up to which OpenBLAS keeps a product on one thread."""
-
-
-_CACHED = 256 * 1024
-"""Bytes of columns that stay in cache where each thread has its own."""
-
-
-_CACHED_BY_ALL = 1024 * 1024
-"""Bytes of columns of a product that BLAS shares out; larger ones need fewer packings."""
-
-
-_CHUNKS = 16
-"""Partial sums of the gradient of the weights at most."""
-
-
-_MULTIPLY_NS = 0.03
-
-
-_COPY_NS = 0.3
-
-
-_NOGIL_NS = 100_000.0
-
-
-def output_shape(
-    x: Shape, w: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int
-) -> Shape:
-    """Shape of the output ``y``: Note [Sizes of a convolution]."""
-    name = f"conv{len(w) - 2}d"
-    _check(name, x, w, stride, dilation, groups)
-    out = []
-    for n, k, s, (before, after), d in zip(x[2:], w[2:], stride, padding, dilation, strict=True):
-        places = n + before + after - d * (k - 1) - 1
-        if places < 0:
-            raise NumgradValueError(
-                f"{name}: a kernel of shape {w[2:]} with dilation {dilation} is larger than the "
-                f"input of shape {x[2:]} with padding {padding}; use a smaller kernel, less "
-                "dilation or more padding"
-            )
-        out.append(places // s + 1)
-    return (x[0], w[0], *out)
-
-
-class ConvolutionPlan:
-    """Shapes, strips and kernels of the convolutions of three arrays."""
-
-    def __init__(
-        self,
-        x: Shape,
-        w: Shape,
-        dtype: np.dtype,
-        stride: Shape,
-        padding: Pairs,
-        dilation: Shape,
-        groups: int,
-    ) -> None:
-        self.x, self.w, self.dtype = x, w, dtype
-        self.y = output_shape(x, w, stride, padding, dilation, groups)
-        self.empty = not (prod(x) and prod(w) and prod(self.y))
-        if not self.empty:
-            self._arrange(stride, padding, dilation, groups)
-
-    def _arrange(self, stride: Shape, padding: Pairs, dilation: Shape, groups: int) -> None:
-        """Choose blocks and strips: Note [Convolution through products]."""
-        samples, outputs = self.y[:2]
-        rows, places = (1, *self.y[2:])[-2:]
-        covered = prod(self.w[1:])
-        weights = outputs // groups * covered
-        block = 1
-        while block < min(samples, _BLOCK) and block * places < _RUN:
-            block *= 2
-        while block > 1 and weights * block * places > _PRODUCT:
-            block //= 2
-        block = min(block, samples)
-        self.shared = weights * min(_RUN, samples * rows * places) <= _PRODUCT
-        bytes_of_place = covered * block * self.dtype.itemsize
-        if self.shared:
-            most = min(_PRODUCT // (weights * block), _CACHED // bytes_of_place)
-        elif covered == self.w[1] and rows * places == prod(self.x[2:]):
-            most = rows * places  # the columns are the input
-        else:
-            most = _CACHED_BY_ALL // bytes_of_place
-        segment = _even(places, max(most, 1))
-        strip = _even(rows, max(most // places, 1))
-        tasks = -(-samples // block) * groups
-        two = len(self.w) == 4
-        ones, zeros = (1,) * (not two), (0,) * (not two)
-        sizes = (
-            samples, self.x[1], *ones, *self.x[2:], outputs, *ones, *self.w[2:], *ones, *stride,
-            *zeros, *(before for before, _ in padding), *ones, *dilation, groups, rows, places,
-            block, strip,
-        )  # fmt: skip
-        self.chunks = (tasks, tasks, min(tasks, _CHUNKS) if self.shared else 1)
-        self.sizes = [np.array([*sizes, count, segment], np.int64) for count in self.chunks]
-        per_place = _MULTIPLY_NS * weights / covered + _COPY_NS
-        self.work = samples * rows * places * groups * covered * per_place
-
-    def _entry(self, kernel: Callable[..., Any]) -> Callable[..., None]:
-        if self.shared:
-            return threads.choose(
-                partial(kernel, parallel=False, nogil=False),
-                partial(kernel, parallel=True, nogil=True),
-                self.work if self.chunks[0] > 1 else 0.0,
-                released=partial(kernel, parallel=False, nogil=True),
-            )
-        return kernel(parallel=False, nogil=self.work > _NOGIL_NS)
-
-    def _flat(self, x: np.ndarray) -> np.ndarray:
-        plain = x.flags.c_contiguous and x.dtype == self.dtype
-        return (x if plain else np.ascontiguousarray(x, self.dtype)).ravel()
-
-    def forward(self, x: np.ndarray, w: np.ndarray, b: np.ndarray | None) -> np.ndarray:
-        """The output ``y``."""
-        y = np.empty(self.y, self.dtype)
-        if self.empty:
-            y[...] = 0 if b is None else b.reshape(-1, *(1,) * (len(self.y) - 2))
-            return y
-        bias = np.zeros(self.w[0], self.dtype) if b is None else self._flat(b)
-        entry = self._entry(partial(conv.convolution_kernel, self.dtype))
-        entry(self._flat(x), self._flat(w), bias, y.ravel(), self.sizes[0])
-        return y
-
-    def gradients(
-        self, mask: int, g: np.ndarray, x: np.ndarray | None, w: np.ndarray | None
-    ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Gradients of input (1 in the mask, needs ``w``) and weights (2, needs ``x``).
-
-        Of complex operands the conjugates are expected.
-        """
-        if self.empty:
-            gx, gw = (np.zeros(shape, self.dtype) for shape in (self.x, self.w))
-            return (gx if mask & 1 else None), (gw if mask & 2 else None)
-        nothing = np.empty(0, self.dtype)
-        which = 2 if mask & 2 else 1
-        gx = np.empty(self.x, self.dtype) if mask & 1 else None
-        gw = np.zeros((self.chunks[which] if mask & 2 else 0, prod(self.w)), self.dtype)
-        entry = self._entry(partial(conv.convolution_gradient_kernel, self.dtype))
-        entry(
-            mask,
-            self._flat(g),
-            nothing if x is None else self._flat(x),
-            nothing if w is None else self._flat(w),
-            nothing if gx is None else gx.ravel(),
-            gw,
-            self.sizes[which],
-        )
-        if not mask & 2:
-            return gx, None
-        return gx, (gw if len(gw) == 1 else gw[0].copy()).reshape(self.w)
-
-
-plan = lru_cache(MAX_PLANS)(ConvolutionPlan)
-
-
-def _even(length: int, most: int) -> int:
-    """The length of parts of about equal length, at most ``most``."""
-    return -(-length // -(-length // most))
 
 
 def floating(name: str, *operands: np.ndarray | Meta | None) -> np.dtype:
@@ -228,29 +40,6 @@ def floating(name: str, *operands: np.ndarray | Meta | None) -> np.dtype:
             f"{name}: needs a floating dtype, got {dtype}; convert the operands with astype"
         )
     return dtype
-
-
-def _check(name: str, x: Shape, w: Shape, stride: Shape, dilation: Shape, groups: int) -> None:
-    rank = len(w) - 2
-    if rank not in (1, 2) or len(x) != rank + 2:
-        raise NumgradValueError(
-            f"{name}: input of shape {x} and weight of shape {w} do not fit; the input needs axes "
-            "(samples, channels, *positions) and the weight (outputs, channels / groups, *kernel), "
-            "with one or two positions"
-        )
-    if not len(stride) == len(dilation) == rank or min(*stride, *dilation) < 1:
-        raise NumgradValueError(
-            f"{name}: stride and dilation must be at least 1 along each of {rank} axes, got "
-            f"{stride} and {dilation}"
-        )
-    if groups < 1 or w[0] % groups or x[1] != w[1] * groups:
-        raise NumgradValueError(
-            f"{name}: {x[1]} channels of an input of shape {x} and a weight of shape {w} do not "
-            f"fit for groups={groups}; the weight needs a shape (outputs, channels / groups, "
-            "*kernel), outputs divisible by groups"
-        )
-    if min(w[2:]) < 1:
-        raise NumgradValueError(f"{name}: the kernel of a weight of shape {w} is empty")
 
 
 _GEOMETRIES = (
@@ -320,9 +109,7 @@ def convolution_input(out, w, *, shape, stride, padding, dilation, groups):
     x = (out.shape[0], w.shape[1] * groups, *shape)
     geometry = plan(x, w.shape, dtype, stride, padding, dilation, groups)
     _same_output(out, geometry.y)
-    gx = geometry.gradients(1, out, None, w)[0]
-    assert gx is not None
-    return gx
+    return geometry.input_gradient(out, w)
 
 
 @primitive(
@@ -334,9 +121,7 @@ def convolution_weight(x, out, *, shape, stride, padding, dilation, groups):
     w = (out.shape[1], x.shape[1] // groups, *shape)
     geometry = plan(x.shape, w, dtype, stride, padding, dilation, groups)
     _same_output(out, geometry.y)
-    gw = geometry.gradients(2, out, x, None)[1]
-    assert gw is not None
-    return gw
+    return geometry.weight_gradient(x, out)
 
 
 @convolution_input.shape
@@ -403,7 +188,6 @@ convolution_weight.vjp(
 
 @convolution.vjp_kernel
 def _convolution_backward(call, mask, g, x=None, w=None):
-    """Columns of the input and rearranged ``g`` serve both gradients."""
     gx = gw = None
     if mask & 3:
         metas, p = call.metas, call.params
@@ -411,9 +195,8 @@ def _convolution_backward(call, mask, g, x=None, w=None):
             metas[0].shape, metas[1].shape, call.results[0].dtype, p["stride"], p["padding"],
             p["dilation"], p["groups"],
         )  # fmt: skip
-        gx, gw = geometry.gradients(
-            mask & 3, g, None if x is None else conjugated(x), None if w is None else conjugated(w)
-        )
+        gx = geometry.input_gradient(g, conjugated(w)) if mask & 1 else None
+        gw = geometry.weight_gradient(conjugated(x), g) if mask & 2 else None
     gb = np.asarray(sum(g, axis=(0, *range(2, g.ndim)))) if mask & 4 else None
     return [gx, gw, gb]
 

@@ -1,23 +1,18 @@
 """Transposed convolutions, which are gradients of convolutions: functions and layers.
 
-Shapes, options and Note [Depth as channels] are in ``nn.convolution``.
+Shapes and options are in ``nn.convolution``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import index
 from typing import Any
 
 from numgrad.errors import NumgradValueError
 from numgrad.nn.applied import along_axes
-from numgrad.nn.convolution import _Convolution, _places, as_batch, check_output_padding
+from numgrad.nn.convolution import _Convolution, as_batch, check_output_padding
 from numgrad.nn.convolution_primitives import convolution_input
-from numgrad.operations.arrangement import moveaxis, permute_dims
-from numgrad.operations.index import getitem
-from numgrad.operations.scatter import index_add
 from numgrad.operations.shape import reshape, squeeze
-from numgrad.tensors.creation import zeros
 from numgrad.tensors.tensor import Tensor
 
 
@@ -56,8 +51,7 @@ def _transposed(
     extra = along_axes(name, "output_padding", output_padding, rank, 0)
     check_output_padding(name, extra, stride, dilation)
     check_transposed(name, x, w, b, groups)
-    transpose = _transpose_slices if rank == 3 else _transpose
-    y = transpose(name, x, w, stride, padding, extra, dilation, groups)
+    y = _transpose(name, x, w, stride, padding, extra, dilation, groups)
     if b is not None:
         y = y + reshape(b, (*b.shape, *(1,) * rank))
     return y if batched else squeeze(y, axis=0)
@@ -66,7 +60,7 @@ def _transposed(
 def _transpose(
     name: str, x: Any, w: Any, stride: Any, padding: Any, extra: Any, dilation: Any, groups: int
 ) -> Any:
-    """Transpose a convolution over one or two axes."""
+    """The transposed convolution without its bias."""
     shape = tuple(
         (n - 1) * s - 2 * p + d * (k - 1) + e + 1
         for n, k, s, p, e, d in zip(
@@ -87,35 +81,6 @@ def _transpose(
         dilation=dilation,
         groups=groups,
     )
-
-
-def _transpose_slices(
-    name: str, x: Any, w: Any, stride: Any, padding: Any, extra: Any, dilation: Any, groups: int
-) -> Any:
-    """Transpose one of volumes: Note [Depth as channels]."""
-    kernel = tuple(map(index, w.shape[2:]))
-    samples, channels, depth, *area = x.shape
-    depth = index(depth)
-    reach = (depth - 1) * stride[0] + dilation[0] * (kernel[0] - 1) + 1 + extra[0]
-    if reach - 2 * padding[0] < 1:
-        raise NumgradValueError(
-            f"{name}: an input of shape {tuple(x.shape)} and a weight of shape {tuple(w.shape)} "
-            f"with padding {padding} give no output; use less padding"
-        )
-    x = reshape(moveaxis(x, source=2, destination=1), (samples * depth, channels, *area))
-    w = reshape(w, (channels, w.shape[1] * kernel[0], *kernel[1:]))
-    y = _transpose(
-        "conv_transpose2d", x, w, stride[1:], padding[1:], extra[1:], dilation[1:], groups
-    )
-    outputs, area = w.shape[1] // kernel[0] * groups, y.shape[2:]
-    y = reshape(y, (samples, depth, outputs, kernel[0], *area))
-    y = permute_dims(y, axes=(0, 2, 1, 3, 4, 5))
-    y = reshape(y, (samples, outputs, depth * kernel[0], *area))
-    empty = zeros((samples, outputs, reach, *area), dtype=y.dtype)
-    y = index_add(empty, _places(depth, stride[0], kernel[0], dilation[0]), y, axis=2)
-    if padding[0]:
-        y = getitem(y, (slice(None), slice(None), slice(padding[0], reach - padding[0])))
-    return y
 
 
 def conv_transpose1d(

@@ -3,6 +3,7 @@
 import numpy as np
 
 from numgrad.core.declare import composite, elementwise
+from numgrad.operations.shape import as_operand
 
 
 def _infinite(value: int, limits: np.iinfo) -> float:
@@ -270,6 +271,9 @@ def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
     >>> ng.isclose(ng.tensor([1.0, 2.0]), [1.0 + 1e-9, 2.1])
     tensor([ True, False])
     """
+    b = as_operand(b)
+    if b.dtype.kind in "biu":  # whose differences booleans lack, and short integers wrap
+        b = b.astype(np.float64)
     near = np.abs(a - b) <= atol + rtol * np.abs(b)
     near = (near & np.isfinite(b)) | (a == b)
     return near | (np.isnan(a) & np.isnan(b)) if equal_nan else near

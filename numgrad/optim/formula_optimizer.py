@@ -32,7 +32,7 @@ from numgrad.optim.formula import Formula, Settings, as_float, uniform_state
 from numgrad.optim.group_arrays import known_arrays
 from numgrad.optim.optimizer import Optimizer, declared
 from numgrad.optim.state_dict import Layout, check_state
-from numgrad.tensors.creation import full_like, zeros_like
+from numgrad.tensors.creation import full_like
 from numgrad.tensors.inplace import before_writing
 from numgrad.tensors.tensor import Tensor
 
@@ -107,10 +107,29 @@ def prepare(
     """
     dtype = arrays[0].dtype
     if dtype in REAL:
-        layout = addresses(arrays, count, elements_of(formula, settings), 1, dtype)
+        elements = elements_of(formula, settings)
+        layout = addresses(arrays, count, elements, 1, dtype)
+        if layout is None:
+            arrays = in_order_of_memory(arrays, count)
+            layout = addresses(arrays, count, elements, 1, dtype)
         if layout is not None:
             return [_launch(formula, settings, maximize, dtype, layout)]
     return _prepare_pieces(optimizer, formula, settings, maximize, arrays, count)
+
+
+def in_order_of_memory(arrays: list[np.ndarray], count: int) -> list[np.ndarray]:
+    """Arrays with the axes of each tensor as its parameter lies in memory: formulas ask no order.
+
+    So parameters that are transposed, as their gradients and states are then, need no copies.
+    """
+    seen = list(arrays)
+    for t, param in enumerate(arrays[:count]):
+        if not param.flags.c_contiguous:
+            order = np.argsort([-n for n in param.strides], kind="stable")
+            for k in range(t, len(arrays), count):
+                if arrays[k].shape == param.shape:
+                    seen[k] = arrays[k].transpose(order)
+    return seen
 
 
 def _launch(
@@ -342,11 +361,12 @@ class FormulaOptimizer(Optimizer):
             value = starts.get(name, 0.0)
             if name in self.formula.uniform:
                 state[name] = uniform_state(value)
-            elif value:
-                both = complex(value, value) if param.dtype.kind == "c" else value
-                state[name] = full_like(param, both)
             else:
-                state[name] = zeros_like(param)
+                both = complex(value, value) if param.dtype.kind == "c" else value
+                known = type(param._array) is np.ndarray  # whose layout NumPy takes over
+                state[name] = (
+                    Tensor(np.full_like(param._array, both)) if known else full_like(param, both)
+                )
         return state
 
     def _layout(self, param: Tensor, group: dict[str, Any]) -> Layout:

@@ -33,7 +33,8 @@ first and third):
 
 and what else there is: ``inplace``, a form ``name_`` that writes into the first operand, with
 ``restrides`` one that sees its memory otherwise; ``function`` and ``method``, that it is only the
-one or the other; ``sizes=1``, that from the second parameter on integers may be written without
+one or the other, ``property``, that it is one, ``reflected``, that it is a method of the second
+operand; ``sizes=1``, that from the second parameter on integers may be written without
 parentheses; ``dtype``, that the parameter of this name is a dtype to which the first operand is
 converted before; ``axes``, that ``dim`` are axes: all if it is None or empty; ``axis``, that it is
 one, which the expression gets counted from the first; ``indices``, that other indices out of range
@@ -542,12 +543,22 @@ def operator_of(function: Any) -> Callable[..., Any]:
     return _listed(function, method)
 
 
+def property_of(row: TableRow) -> property:
+    """The property; that of a function can be written to, as it is a view."""
+    read = method_of(function_of(row))
+
+    def write(self: Tensor, value: Any) -> None:
+        read(self).copy_(value)
+
+    return property(read, None if "method" in row.flags else write, doc=f"``{row.name}``.")
+
+
 def reflected_of(function: Any) -> Callable[..., Any]:
-    """An operator of a Tensor on the right."""
+    """An operator of a Tensor on the right, or a method of the second operand."""
     enter = type(function).__call__
 
-    def method(self: Tensor, other: Any) -> Any:
-        return enter(other, self) if acceptable(other) else NotImplemented
+    def method(self: Tensor, other: Any, *rest: Any) -> Any:
+        return enter(other, self, *rest) if acceptable(other) else NotImplemented
 
     return _listed(function, method)
 
@@ -706,8 +717,11 @@ def publish(space: str, public: dict[str, Any], rows: dict[str, TableRow]) -> No
         if space:
             continue
         FUNCTIONS[name] = function
-        if "function" not in row.flags:
-            setattr(Tensor, name, method_of(function))
+        if "property" in row.flags:
+            setattr(Tensor, name, property_of(row))
+        elif "function" not in row.flags:
+            of = reflected_of if "reflected" in row.flags else method_of
+            setattr(Tensor, name, of(function))
         if "inplace" in row.flags:
             setattr(Tensor, f"{name}_", inplace_of(row))
             public[f"{name}_"] = vars(Tensor)[f"{name}_"]

@@ -19,22 +19,18 @@ the function to Python, with one warning, as all does that cannot be traced.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import wraps
-from types import CellType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 import numgrad as ng
-from numgrad.compiler.trace.side_effects import SideEffects, is_own
-from numgrad.core.bytecode import all_codes
+from numgrad.compiler.trace.side_effects import SideEffects, SnapshotEntry, StateSnapshot
 from numgrad.core.interpreter import state
-from numgrad.core.referents import CELL, referents
-from numgrad.core.tree import align, flatten, leaves, unflatten
+from numgrad.core.tree import align, flatten, unflatten
 from numgrad.errors import NumgradRuntimeError, NumgradTraceError
-from numgrad.libraries import is_users
 from numgrad.torch.nn.module import Module
 from numgrad.torch.wrapping import Tensor, unwrap, wrap
 
@@ -188,43 +184,46 @@ class _Programs:
         return nesting, *[_kind_of(x, bool(self.numbers)) for x in values]
 
     def _program(self, nesting: Any, values: list[Any], numbers: bool, dynamic: bool) -> Any:
-        """A compiled function of inputs, the places of these, other values, and where it writes."""
-        places = [k for k, x in enumerate(values) if isinstance(_kind_of(x, numbers), type)]
-        fixed = [None if k in places else x for k, x in enumerate(values)]
+        """A compiled function of inputs, the positions of these, and places that it sets."""
+        inputs_at = [k for k, x in enumerate(values) if isinstance(_kind_of(x, numbers), type)]
+        fixed = [None if k in inputs_at else x for k, x in enumerate(values)]
         function, name = self.function, self.name
+        places: dict[Any, SnapshotEntry] = {}
 
         def traced(*inputs: Any) -> Any:
             given = fixed.copy()
-            for place, x in zip(places, inputs, strict=True):
+            for place, x in zip(inputs_at, inputs, strict=True):
                 given[place] = wrap(x)
             args, kwargs = unflatten(nesting, iter(given))
             if not state.ground.deferred:
                 return unwrap(function(*args, **kwargs)), {}
-            around = _Surroundings(function, fixed)
+            around = StateSnapshot(_REACH, library=True)
+            around.look([(function, "", ""), *[(x, name, name) for x in fixed]])
             try:
-                with SideEffects(name, function):
+                effects = SideEffects(name, function, state=around)
+                with effects:
                     result = function(*args, **kwargs)
-                    written = around.written()
-                    around.restore()
+                if effects.grown:
+                    raise _Begun(f"{name} sets something around it for the first time")
+                stored = {entry.place(key): (entry, x) for entry, key, x in around.stored()}
+                places.update({place: entry for place, (entry, _) in stored.items()})
+                written = {place: unwrap(x) for place, (_, x) in stored.items()}
             finally:
                 around.restore()
             after: list[Any] = []
             where = align(nesting, (args, kwargs), after, "its arguments")
             if where is not None or any(x is not y for x, y in zip(after, given, strict=True)):
                 raise NumgradTraceError(f"{name} changes containers among its arguments")
-            return unwrap(result), unwrap(written)
+            return unwrap(result), written
 
         traced.__name__ = name
-        return ng.jit(traced, dynamic=dynamic), places, fixed, {}
+        return ng.jit(traced, dynamic=dynamic), inputs_at, places
 
     def _run(self, program: Any, values: list[Any]) -> Any:
-        compiled, places, fixed, known = program
-        result, written = compiled(*[unwrap(values[k]) for k in places])
-        for (place, key), value in written.items():
-            if place not in known:
-                known |= {_identity(p): p for p in _places(self.function, fixed)}
-            holder = known[place]
-            (holder[0] if isinstance(holder, tuple) else holder)[key] = wrap(value)
+        compiled, inputs_at, places = program
+        result, written = compiled(*[unwrap(values[k]) for k in inputs_at])
+        for place, value in written.items():
+            places[place].assign(place[1], wrap(value))
         return wrap(result)
 
 
@@ -238,110 +237,8 @@ def _kind_of(x: Any, numbers: bool) -> Any:
     return (kind, x) if kind in _VALUES else id(x)
 
 
-class _Surroundings:
-    """Contents of the attributes, variables and containers that a function can reach."""
-
-    def __init__(self, function: Any, values: list[Any]) -> None:
-        self.before = [(place, _held(place)) for place in _places(function, values)]
-
-    def restore(self) -> None:
-        """Let them hold it again."""
-        for place, before in self.before:
-            now = _held(place)
-            if list(now) == list(before) and all(now[k] is x for k, x in before.items()):
-                continue
-            if isinstance(place, CellType):
-                place.cell_contents = before[""]
-            elif isinstance(place, list):
-                place[:] = before.values()
-            elif isinstance(place, tuple):
-                place[0].update(before)
-            else:
-                place.clear()
-                place.update(before)
-
-    def written(self) -> dict[Any, Any]:
-        """The Tensors that are there now, by place and key.
-
-        Raises
-        ------
-        NumgradTraceError
-            If there is something else.
-        """
-        results: dict[Any, Any] = {}
-        for place, before in self.before:
-            now = _held(place)
-            for key in () if isinstance(place, CellType) else now | before:
-                value, known = now.get(key, place), before.get(key)
-                kind = type(known)
-                if value is known or (kind is type(value) and kind in _VALUES and value == known):
-                    continue
-                fits = key in before or not isinstance(place, list)
-                if fits and any(isinstance(x, Tensor) for x in leaves(value)):
-                    results[_identity(place), key] = value
-                    continue
-                raise (_Begun if known is None else NumgradTraceError)(
-                    f"{key!r} is set around it, which would be done when it is compiled and not "
-                    "in each call"
-                )
-        return results
-
-
-def _identity(place: Any) -> int:
-    return id(place[0] if isinstance(place, tuple) else place)
-
-
-def _held(place: Any) -> dict[Any, Any]:
-    """Contents of a place of ``_places``, by key."""
-    if isinstance(place, CellType):
-        return {"": place.cell_contents}
-    if isinstance(place, tuple):
-        return {name: place[0][name] for name in place[1] if name in place[0]}
-    return dict(enumerate(place)) if isinstance(place, list) else dict(place)
-
-
 class _Begun(NumgradTraceError):
     """Something is there for the first time: another call may find it."""
-
-
-def _places(function: Any, values: list[Any]) -> Iterator[Any]:
-    """Places that a function can reach.
-
-    Dictionaries, those of members and attributes among them, lists, cells of enclosed variables,
-    and pairs of the globals of a function and the names that it has for them.
-    """
-    waiting, seen = [function, *values], {}
-    while waiting and len(seen) < _REACH:
-        x = waiting.pop()
-        if type(x) in _VALUES or isinstance(x, Tensor | np.ndarray | type) or id(x) in seen:
-            continue
-        seen[id(x)] = x
-        if isinstance(x, dict | list) and len(x) >= _DATA:
-            continue
-        for value, kind, _, holder, _ in referents(x) or ():
-            waiting.append(value)
-            if kind == CELL:
-                yield holder
-        code = getattr(x, "__code__", None)
-        if is_own(type(x)):
-            waiting += [f for c in type(x).__mro__ if is_own(c) for f in vars(c).values()]
-        if isinstance(x, Module):
-            waiting += vars(x).values()
-            yield vars(x)
-        elif isinstance(x, dict | list):
-            yield x
-        elif code is not None and is_users(code.co_filename):
-            names = [n for each in all_codes(code) for n in each.co_names]
-            waiting += [x.__globals__[n] for n in names if n in x.__globals__]
-            yield x.__globals__, names
-        elif code is None and hasattr(x, "__dict__") and _has_state(x):
-            waiting += vars(x).values()
-            yield vars(x)
-
-
-def _has_state(x: Any) -> bool:
-    """Whether an object is of a user's class, or an optimizer or schedule."""
-    return is_own(type(x)) or hasattr(x, "state_dict")
 
 
 _programs: WeakKeyDictionary[Module, Any] = WeakKeyDictionary()

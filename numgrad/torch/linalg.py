@@ -49,62 +49,51 @@ def _checked(function: Any, x: Any, *args: Any, check_errors: bool = False) -> t
 def _triangular(a: Any, b: Any, upper: bool, left: bool = True, unit: bool = False) -> Any:
     shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a, b = (ng.broadcast_to(x, (*shape, *x.shape[-2:])) for x in (a, b))
-    if left:
-        return ng.linalg.solve_triangular(a, b, lower=not upper, unit_diagonal=unit)
-    out = ng.linalg.solve_triangular(_swapped(a), _swapped(b), lower=upper, unit_diagonal=unit)
-    return _swapped(out)
+    if not left:
+        return _swapped(_triangular(_swapped(a), _swapped(b), not upper, True, unit))
+    return ng.linalg.solve_triangular(a, b, lower=not upper, unit_diagonal=unit)
 
 
-def _hermitian(x: Any, hermitian: bool = True) -> Any:
+def _hermitian(x: Any) -> Any:
     """Matrices with what is below the diagonal above it, too; gradients are those of ``x``."""
-    if not hermitian:
-        return x
     given = x.detach()
     below = ng.tril(given, -1)
     return x + (below + _adjoint(below) + ng.tril(ng.triu(ng.real(given))) - given)
 
 
-def _matrix_rank(x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
-    """The number of singular values above both limits."""
-    x = _hermitian(x, hermitian)
-    ranks = [ng.linalg.matrix_rank(x, tol=atol)] if atol is not None else []
-    if rtol is not None or atol is None:
-        ranks.append(ng.linalg.matrix_rank(x, rtol=rtol))
-    return ranks[0] if len(ranks) == 1 else ng.minimum(*ranks)
+def _array(x: Any) -> Any:
+    return getattr(x, "_array", x)
 
 
-def _pinv(x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
-    x = _hermitian(x, hermitian)
+def _limit(x: Any, atol: Any, rtol: Any) -> Any:
+    """The part of the largest singular value up to which others count as zero."""
     if rtol is None:
         rtol = max(x.shape[-2:]) * np.finfo(x.dtype).eps if atol is None else 0.0
-    if atol is not None and 0 not in x.shape:
-        largest = np.linalg.norm(x.numpy(force=True), 2, (-2, -1))
-        rtol = np.maximum(*[np.asarray(getattr(t, "_array", t)) for t in (rtol, atol / largest)])
-    return ng.linalg.pinv(x, rtol=getattr(rtol, "_array", rtol))
+    if atol is None or 0 in x.shape:
+        return rtol
+    return ng.maximum(atol / ng.norm(x.detach(), 2, (-2, -1)), rtol)
 
 
 def _lstsq(a: Any, b: Any, rcond: Any, driver: Any) -> tuple[Any, ...]:
-    driver = driver or "gelsy"
     vector = b.ndim == 1 or (a.ndim - 1 == b.ndim and b.shape == a.shape[:-1])
     b = ng.expand_dims(b, -1) if vector else b
     x = OPS["matmul"](ng.linalg.pinv(a), b)
-    rank = _matrix_rank(a, None, rcond, False).astype(np.int64)
+    rank = ng.linalg.matrix_rank(a, rtol=_limit(a, None, rcond)).astype(np.int64)
     rows, columns = a.shape[-2:]
-    squares = ng.sum(ng.abs(b - OPS["matmul"](a, x)) ** 2, -2)
-    has = driver != "gelsy" and rows > columns
-    has = has and (isinstance(rank, Batched) or bool((rank._array == columns).all()))
-    residuals = squares if has else ng.reshape(squares[..., :0], (-1,))
-    nothing = ng.zeros((0,), squares.dtype)
+    residuals = ng.sum(ng.abs(b - OPS["matmul"](a, x)) ** 2, -2)
+    has = driver not in (None, "gelsy") and rows > columns
+    if not (has and (isinstance(rank, Batched) or bool((rank._array == columns).all()))):
+        residuals = ng.reshape(residuals[..., :0], (-1,))
+    nothing = ng.zeros((0,), residuals.dtype)
     singular = ng.linalg.svdvals(a.detach()) if driver in ("gelss", "gelsd") else nothing
-    if driver == "gels":
-        rank = ng.zeros((0,), np.int64)
+    rank = ng.zeros((0,), np.int64) if driver == "gels" else rank
     return ng.squeeze(x, -1) if vector else x, residuals, rank, singular
 
 
-def _lu(a: Any, pivot: bool) -> Any:
+def _pivoted(a: Any, pivot: bool) -> Any:
     if not pivot:
         raise NumgradRuntimeError("lu: without pivoting it is done on GPUs only; use pivot=True")
-    return ng.linalg.lu(a)
+    return a
 
 
 def _lu_factor(a: Any, *info: bool) -> tuple[Any, ...]:
@@ -127,11 +116,10 @@ def _lu_solve(lu: Any, pivots: Any, b: Any, left: bool = True, adjoint: bool = F
 
 
 def _ormqr(x: Any, tau: Any, other: Any, left: bool, transpose: bool) -> Any:
-    rows = x.shape[-2]
-    x = x[..., :, : tau.shape[-1]]
-    wide = ng.cat([x, ng.zeros((*x.shape[:-1], rows - x.shape[-1]), x.dtype)], axis=-1)
-    more = ng.zeros((*tau.shape[:-1], rows - tau.shape[-1]), x.dtype)
-    q = ng.linalg.householder_product(wide, ng.cat([tau, more], axis=-1))
+    count, missing = tau.shape[-1], x.shape[-2] - tau.shape[-1]
+    ends = [(0, 0)] * (x.ndim - 1)
+    x, tau = ng.pad(x[..., :count], [*ends, (0, missing)]), ng.pad(tau, [*ends[1:], (0, missing)])
+    q = ng.linalg.householder_product(x, tau)
     q = _adjoint(q) if transpose else q
     return OPS["matmul"](q, other) if left else OPS["matmul"](other, q)
 
@@ -143,43 +131,33 @@ def _of_factor(x: Any, upper: bool) -> Any:
     return OPS["matmul"](_adjoint(x), x) if upper else OPS["matmul"](x, _adjoint(x))
 
 
-def _svd(x: Any, full: bool, compute_uv: bool = True) -> tuple[Any, Any, Any]:
+def _svd_v(x: Any, some: bool, compute_uv: bool = True) -> tuple[Any, Any, Any]:
+    """The singular vectors on the right in columns; zeros in place of vectors left out."""
     if not compute_uv:
-        rows, columns = x.shape[-2:]
-        empty = [ng.zeros((*x.shape[:-2], n, n), x.dtype) for n in (rows, columns)]
-        return empty[0], ng.linalg.svdvals(x), empty[1]
-    return ng.linalg.svd(x, full_matrices=full)
-
-
-def _svd_v(x: Any, some: bool, compute_uv: bool) -> tuple[Any, Any, Any]:
-    u, s, vh = _svd(x, not some, compute_uv)
+        u, v = (ng.zeros((*x.shape[:-2], n, n), x.dtype) for n in x.shape[-2:])
+        return u, ng.linalg.svdvals(x), v
+    u, s, vh = ng.linalg.svd(x, full_matrices=not some)
     return u, s, _adjoint(vh)
 
 
 def _low_rank(x: Any, count: int) -> tuple[Any, Any, Any]:
     """The largest singular values, exact: numbers do not depend on a random start."""
-    u, s, v = _svd_v(x, True, True)
+    u, s, v = _svd_v(x, True)
     return u[..., :count], s[..., :count], v[..., :count]
-
-
-def _qr(x: Any, mode: str) -> Any:
-    if mode != "r":
-        return ng.linalg.qr(x, mode)
-    return ng.zeros((0,), x.dtype), ng.linalg.qr(x, "r")
 
 
 _SHARED = """
 [same 1]
 {det inverse=inv}(input): ng.linalg.@(input)
 slogdet(input) -> sign logabsdet: ng.linalg.slogdet(input)
-qr(input, some=True) -> Q R: _qr(input, "reduced" if some else "complete")
+qr(input, some=True) -> Q R: ng.linalg.qr(input, "reduced" if some else "complete")
 svd(input, some=True, compute_uv=True) -> U S V: _svd_v(input, some, compute_uv)
 cholesky(input, upper=False): ng.linalg.cholesky(input, upper=upper)
 cholesky_inverse(input, upper=False): ng.linalg.inv(_of_factor(input, upper))
 logdet(input): ng.log(ng.linalg.det(input))
 pinverse(input, rcond=1e-15): ng.linalg.pinv(input, rcond)
 geqrf(input) -> a tau: (lambda h, tau: (_swapped(h), tau))(*ng.linalg.qr(input, "raw"))
-lu(A, pivot=True, get_infos=False) -> LU pivots info: _lu_factor(A, get_infos)
+lu(A, pivot=True, get_infos=False) -> LU pivots info: _lu_factor(_pivoted(A, pivot), get_infos)
 svd_lowrank(A, q=6, niter=2, M=None): _low_rank(A if M is None else A - M, q)
 pca_lowrank(A, q=None, center=True, niter=2): _low_rank(
     A - ng.mean(A, -2, keepdims=True) if center else A, min(6, *A.shape[-2:]) if q is None else q)
@@ -210,18 +188,21 @@ svdvals(input, *, driver=None): ng.linalg.svdvals(input)
 slogdet(input) -> sign logabsdet: ng.linalg.slogdet(input)
 eig(input) -> eigenvalues eigenvectors: ng.linalg.eig(input)
 eigh(input, UPLO="L") -> eigenvalues eigenvectors: ng.linalg.eigh(input, UPLO)
-qr(A, mode="reduced") -> Q R: _qr(A, mode)
-svd(A, full_matrices=True, *, driver=None) -> U S Vh: _svd(A, full_matrices)
+qr(A, mode="reduced") -> Q R: (
+    (ng.zeros((0,), A.dtype), ng.linalg.qr(A, mode)) if mode == "r" else ng.linalg.qr(A, mode))
+svd(A, full_matrices=True, *, driver=None) -> U S Vh: ng.linalg.svd(A, full_matrices)
 diagonal(A, *, offset=0, dim1=-2, dim2=-1): ng.diagonal(A, offset, dim1, dim2)
 cond(input, p=None): ng.linalg.cond(input, p)
 tensorinv(input, ind=2): ng.linalg.tensorinv(input, ind)
-matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None): _matrix_rank(
-    A, tol if atol is None else atol, rtol, hermitian)
-pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None): _pinv(
-    A, atol, rcond if rtol is None else rtol, hermitian)
-lu(A, *, pivot=True) -> P L U: _lu(A, pivot)
-lu_factor(A, *, pivot=True) -> LU pivots: _lu_factor(A)
-lu_factor_ex(A, *, pivot=True, check_errors=False) -> LU pivots info: _lu_factor(A, True)
+matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None): ng.linalg.matrix_rank(
+    A, hermitian=hermitian, rtol=_limit(A, tol if atol is None else atol, rtol))
+pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None): ng.linalg.pinv(
+    _hermitian(A) if hermitian else A,
+    rtol=_array(_limit(A, atol, rcond if rtol is None else rtol)))
+lu(A, *, pivot=True) -> P L U: ng.linalg.lu(_pivoted(A, pivot))
+lu_factor(A, *, pivot=True) -> LU pivots: _lu_factor(_pivoted(A, pivot))
+lu_factor_ex(A, *, pivot=True, check_errors=False) -> LU pivots info: _lu_factor(
+    _pivoted(A, pivot), True)
 [same 1 dtype axes]
 vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None): ng.linalg.vector_norm(
     x, ord=ord, axis=dim, keepdims=keepdim)

@@ -1,8 +1,9 @@
-"""TensorMembers of ``torch.Tensor`` that follow from no table: attributes, conversions, history."""
+"""Members of ``torch.Tensor`` that follow from no table: attributes, conversions, history."""
 
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any
@@ -15,19 +16,20 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import (
     NumgradAttributeError,
-    NumgradNotImplementedError,
+    NumgradError,
     NumgradRuntimeError,
     NumgradTypeError,
     NumgradValueError,
 )
 from numgrad.operations.region import Region
 from numgrad.torch import creation, dtypes, indexing, random
-from numgrad.torch.calls import FUNCTIONS, axis_of, table
+from numgrad.torch.calls import axis_of, table
 from numgrad.torch.dtypes import OF, Size, as_numpy
-from numgrad.torch.memory import MemoryMembers, at_least, at_most_matrix
+from numgrad.torch.memory import MemoryMembers
 from numgrad.torch.wrapping import (
     Parameter,
     Tensor,
+    as_runtime_error,
     known,
     refuse_transformed,
     same,
@@ -42,8 +44,11 @@ def _constant(value: Any, text: str) -> property:
 
 
 _ATTRIBUTES = "ndim itemsize nbytes is_leaf output_nr retains_grad _version"
-_METHODS = "is_inference __dlpack__ __dlpack_device__"
-"""Members that are those of the Tensor inside."""
+_METHODS = (
+    "is_inference __dlpack__ __dlpack_device__ backward item tolist __bool__ __index__ __len__"
+)
+_IN_PLACE = "detach_ zero_ fill_diagonal_"
+"""Members that are those of the Tensor inside; methods that write to it."""
 
 
 class TensorMembers:
@@ -107,6 +112,14 @@ class TensorMembers:
     def grad(self) -> None:
         self._tensor.grad = None
 
+    def __delattr__(self, name: str) -> None:
+        member = getattr(type(self), name, None)
+        if name in ("_grad_fn", "_backward_hooks") or (
+            isinstance(member, property) and member.fdel is None
+        ):
+            raise NumgradRuntimeError(f"{name}: cannot be deleted; only .grad and your own can be")
+        object.__delattr__(self, name)
+
     @property
     def grad_fn(self) -> Any:
         """The node that made it, or None."""
@@ -116,13 +129,6 @@ class TensorMembers:
 
     def _is_view(self) -> bool:
         return self._tensor._is_view() and not self._tensor.is_inference()
-
-    def backward(
-        self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-        inputs: Any = None,
-    ) -> None:  # fmt: skip
-        """Accumulate gradients into ``grad`` of the leaves that it depends on."""
-        self._tensor.backward(unwrap(gradient), retain_graph, create_graph, unwrap(inputs))
 
     def retain_grad(self) -> None:
         """Keep the gradient of a result, as leaves do."""
@@ -150,35 +156,11 @@ class TensorMembers:
         """The values over the same memory, which no graph leads to."""
         return wrapped(self._tensor.detach())
 
-    def detach_(self) -> Any:
-        """Forget how it was made."""
-        self._tensor.detach_()
-        return self
-
     # --------------------------------------------------------------------------- conversions
-
-    def item(self) -> Any:
-        """The one element as a number."""
-        array = self._tensor.numpy(force=True)
-        if array.size != 1:
-            raise NumgradRuntimeError(
-                f"a Tensor with {array.size} elements cannot be converted to Scalar; use tolist()"
-            )
-        return array.item()
-
-    def tolist(self) -> Any:
-        """Nested lists of numbers."""
-        return self._tensor.numpy(force=True).tolist()
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """The array whose memory it shows."""
-        force = force or not state.grad_enabled
-        if self._tensor.requires_grad and not force:
-            raise NumgradRuntimeError(
-                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
-                "instead."
-            )
-        return self._tensor.numpy(force=force)
+        return self._tensor.numpy(force=force or not state.grad_enabled)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = self.numpy()
@@ -188,39 +170,17 @@ class TensorMembers:
         array = np.asarray(array)
         return wrapped(Base(array.astype(np.uint8) if array.dtype == bool else array))
 
-    def __bool__(self) -> bool:
-        array = self._tensor.numpy(force=True)
-        if array.size != 1:
-            raise NumgradRuntimeError(
-                f"Boolean value of Tensor with {array.size or 'no'} values is ambiguous; use any() "
-                "or all()"
-            )
-        return bool(array.item())
-
     def __int__(self) -> int:
-        return int(_number(self))
+        return int(self.item())  # pyright: ignore
 
     def __float__(self) -> float:
-        return float(_number(self))
+        return float(self.item())  # pyright: ignore
 
     def __complex__(self) -> complex:
-        return complex(_number(self))
-
-    def __index__(self) -> int:
-        if self._tensor.dtype.kind not in "iub":
-            raise NumgradTypeError(
-                "only integer tensors of a single element can be converted to an index"
-            )
-        return int(self.item())
-
-    def __len__(self) -> int:
-        if not self._tensor.ndim:
-            raise NumgradTypeError("len() of a 0-d tensor")
-        return self._tensor.shape[0]
+        return complex(self.item())  # pyright: ignore
 
     def __iter__(self) -> Iterator[Any]:
-        if not self._tensor.ndim:
-            raise NumgradTypeError("iteration over a 0-d tensor")
+        len(self._tensor)  # which those without axes lack
         return iter(self.unbind(0))  # pyright: ignore
 
     def __contains__(self, value: Any) -> bool:
@@ -267,37 +227,31 @@ class TensorMembers:
         if dtype is None:
             return f"torch.{_CLASSES[self.dtype]}"  # pyright: ignore
         if isinstance(dtype, str):
-            name = dtype.rpartition(".")[2]
-            classes = {known_name: d for d, known_name in _CLASSES.items()}
-            if name not in classes:
+            classes = {name: d for d, name in _CLASSES.items()}
+            if dtype.rpartition(".")[2] not in classes:
                 raise NumgradValueError(f"invalid type: {dtype!r}; known are {[*classes]}")
-            dtype = classes[name]
-        elif isinstance(dtype, TensorClass):
-            dtype = dtype.dtype
-        return self.to(dtype)
+            dtype = classes[dtype.rpartition(".")[2]]
+        return self.to(getattr(dtype, "dtype", dtype))
 
     def to(self, *args: Any, **options: Any) -> Any:
         """The Tensor in a dtype, on a device, or as another one is."""
-        d, twin = options.get("dtype"), options.get("copy", False)
-        other = options.get("other")
-        where = options.get("device")
-        for place, each in enumerate(args):
+        where, d, other = [options.get(name) for name in ("device", "dtype", "other")]
+        flags = [each for each in args if isinstance(each, bool)]  # non_blocking, copy
+        for each in args:
             if isinstance(each, Tensor):
                 other = each
-            elif isinstance(each, bool):
-                twin = twin or (each and place == len(args) - 1 and place > 1)
             elif isinstance(each, dtypes.dtype):
                 d = each
-            elif each is not None:
+            elif each is not None and not isinstance(each, bool):
                 where = each
         if where is not None:
             dtypes.device(where)
-        target = other._tensor.dtype if other is not None else as_numpy(d)
         x, form = self._tensor, options.get("memory_format")
-        if target is None or target == x.dtype:
-            out = self.clone() if twin else self  # pyright: ignore
+        target = other._tensor.dtype if other is not None else as_numpy(d)
+        if target is not None and target != x.dtype:
+            out = wrapped(converted(x, target))
         else:
-            out = wrapped(_cast(x, target))
+            out = self.clone() if options.get("copy", flags[1:] == [True]) else self  # pyright: ignore
         return out if form in (None, dtypes.preserve_format) else out.contiguous(form)
 
     def type_as(self, other: Any) -> Any:
@@ -322,14 +276,6 @@ class TensorMembers:
         """The Tensor on the CPU: itself."""
         return self
 
-    def cuda(self, *args: Any, **options: Any) -> Any:
-        """Raise: there is no GPU."""
-        dtypes.device("cuda")
-
-    def pin_memory(self, device: Any = None) -> Any:
-        """Raise: memory is pinned for GPUs."""
-        raise NumgradRuntimeError("pin_memory: there is no GPU to pin memory for")
-
     def share_memory_(self) -> Any:
         """Move the values to memory that processes made by ``fork`` share."""
         from numgrad.torch.multiprocessing import share_memory
@@ -342,68 +288,38 @@ class TensorMembers:
 
         return is_shared(self)  # pyright: ignore
 
-    def to_sparse(self, *args: Any, **options: Any) -> Any:
-        """Raise: Tensors are dense."""
-        raise NumgradNotImplementedError(
-            "to_sparse: Tensors are strided; numgrad.sparse has products with matrices of SciPy"
-        )
-
-    def to_dense(self, *args: Any, **options: Any) -> Any:
-        """The Tensor, which is dense."""
-        return self
-
     # ------------------------------------------------------------------------------- writing
 
     def copy_(self, src: Any, non_blocking: bool = False) -> Any:
         """Write the numbers of another, which are cast."""
-        value = src._tensor if isinstance(src, Tensor) else np.asarray(src)
-        target = self._tensor
-        if value.dtype != target.dtype:
-            value = (
-                _cast(value, target.dtype)
-                if isinstance(value, Base)
-                else value.astype(target.dtype)
-            )
+        value = src._tensor if isinstance(src, Tensor) else Base(np.asarray(src))
         try:
-            target.copy_(value)
-        except NumgradValueError as error:
-            raise NumgradRuntimeError(str(error)) from error
+            self._tensor.copy_(converted(value, self._tensor.dtype))
+        except NumgradError as error:
+            as_runtime_error(error)
+            raise
         return self
 
     def fill_(self, value: Any) -> Any:
         """Write one number everywhere."""
-        value = unwrap(value)
-        if isinstance(value, Base):
-            target = self._tensor
-            target.copy_(ng.broadcast_to(_cast(value, target.dtype), target.shape))
-        elif type(value) is float and self._tensor.dtype.kind == "f":
-            self._tensor.fill_(value)
+        target = self._tensor
+        if isinstance(value, Tensor):
+            target.copy_(ng.broadcast_to(converted(value._tensor, target.dtype), target.shape))
+        elif type(value) is float and target.dtype.kind == "f":
+            target.fill_(value)
         else:
-            self._tensor.fill_(np.asarray(value).astype(self._tensor.dtype)[()])
-        return self
-
-    def zero_(self) -> Any:
-        """Write zeros."""
-        self._tensor.zero_()
-        return self
-
-    def fill_diagonal_(self, fill_value: Any, wrap: bool = False) -> Any:
-        """Write one number on the diagonal."""
-        self._tensor.fill_diagonal_(fill_value, wrap)
+            target.fill_(np.asarray(value).astype(target.dtype)[()])
         return self
 
     def apply_(self, callable: Callable[..., Any]) -> Any:
         """Replace each element by what a function gives for it."""
-        array = self._tensor._array
-        flat = [callable(v) for v in array.ravel().tolist()]
-        self._tensor.copy_(np.array(flat, array.dtype).reshape(array.shape))
-        return self
+        values = np.frompyfunc(callable, 1, 1)(self._tensor._array)
+        return self.copy_(values.astype(self._tensor.dtype))
 
     def map_(self, tensor: Any, callable: Callable[..., Any]) -> Any:
         """Replace each element by what a function gives for it and that of another."""
-        a, b = np.broadcast_arrays(self._tensor._array, tensor._tensor._array)
-        flat = [callable(u, v) for u, v in zip(a.ravel().tolist(), b.ravel().tolist(), strict=True)]
-        return self.copy_(np.array(flat, a.dtype).reshape(a.shape))
+        values = np.frompyfunc(callable, 2, 1)(self._tensor._array, tensor._tensor._array)
+        return self.copy_(values.astype(self._tensor.dtype))
 
     __getitem__ = indexing.getitem
     __setitem__ = indexing.setitem
@@ -413,39 +329,9 @@ class TensorMembers:
 
     # -------------------------------------------------------------------------- further forms
 
-    T = property(lambda self: wrapped(ng.permute(self._tensor, None)), doc="Axes reversed.")
-    mT = property(
-        lambda self: wrapped(ng.swapaxes(at_least("mT", self._tensor, 2), -2, -1)),
-        doc="The last two axes swapped.",
-    )
-    H = property(
-        lambda self: at_most_matrix(self).adjoint() if self.ndim else self.conj(),
-        doc="The adjoint matrix.",
-    )
-    mH = property(lambda self: self.adjoint(), doc="Adjoint matrices.")
-
-    real = property(
-        lambda self: FUNCTIONS["real"](self),
-        lambda self, value: FUNCTIONS["real"](self).copy_(value),
-        doc="The real part, a view.",
-    )
-    imag = property(
-        lambda self: FUNCTIONS["imag"](self),
-        lambda self, value: FUNCTIONS["imag"](self).copy_(value),
-        doc="The imaginary part, a view.",
-    )
-
     def new(self, *args: Any, device: Any = "cpu") -> Any:
         """A Tensor of a shape, or of data in a list, in the dtype of this one."""
         return legacy(self.dtype, args)  # pyright: ignore
-
-    def where(self, condition: Any, other: Any) -> Any:
-        """Elements where a condition holds, and of another where it does not."""
-        return FUNCTIONS["where"](condition, self, other)
-
-    def polygamma(self, n: int) -> Any:
-        """The polygamma function of an order."""
-        return FUNCTIONS["polygamma"](n, self)
 
     def polygamma_(self, n: int) -> Any:
         """The polygamma function of an order, in place."""
@@ -461,20 +347,13 @@ class TensorMembers:
         )
 
 
-def _number(x: Any) -> Any:
-    if x._tensor.size != 1:
-        raise NumgradValueError("only one element tensors can be converted to Python scalars")
-    return x.item()
-
-
-def _cast(x: Any, d: np.dtype[Any]) -> Any:
+def converted(x: Any, d: np.dtype[Any]) -> Any:
     """A Tensor in a dtype of NumPy's; of complex numbers the real part, with a warning."""
+    if x.dtype == d:
+        return x
     if x.dtype.kind == "c" and d.kind not in "cb":
-        import warnings
-
-        warnings.warn(
-            "Casting complex values to real discards the imaginary part", UserWarning, stacklevel=4
-        )
+        text = "Casting complex values to real discards the imaginary part"
+        warnings.warn(text, UserWarning, stacklevel=4)
         x = ng.real(x)
     return OPS["astype"](x, dtype=d)
 
@@ -537,12 +416,6 @@ def _new(cls: type, *args: Any, **options: Any) -> Any:
     return x
 
 
-_CASTS = {
-    "float": dtypes.float32, "double": dtypes.float64, "long": dtypes.int64, "int": dtypes.int32,
-    "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8, "bool": dtypes.bool_,
-    "cfloat": dtypes.complex64, "cdouble": dtypes.complex128, "half": dtypes.float16,
-    "bfloat16": dtypes.bfloat16, "chalf": dtypes.complex32,
-}  # fmt: skip
 _SAME = {"nelement": "numel", "ndimension": "dim"}
 
 
@@ -559,11 +432,18 @@ def _new_of(name: str) -> Callable[..., Any]:
 
 def _caster(name: str, d: dtypes.dtype) -> Callable[..., Any]:
     def method(self: Any, memory_format: Any = None) -> Any:
-        return self.to(d)
+        x = self._tensor
+        return self if x.dtype == d.numpy else wrapped(converted(x, d.numpy))
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"The Tensor in {d!r}."
     return method
+
+
+_CASTS = {
+    **dtypes.ALIASES, "char": dtypes.int8, "byte": dtypes.uint8, "bool": dtypes.bool_,
+    "bfloat16": dtypes.bfloat16,
+}  # fmt: skip
 
 
 def install() -> None:
@@ -571,7 +451,9 @@ def install() -> None:
     for name in _ATTRIBUTES.split():
         setattr(Tensor, name, property(attrgetter(f"_tensor.{name}")))
     for name in _METHODS.split():
-        setattr(Tensor, name, _delegated(name))
+        setattr(Tensor, name, _delegated(name, False))
+    for name in _IN_PLACE.split():
+        setattr(Tensor, name, _delegated(name, True))
     own = {"__dict__", "__weakref__", "__module__", "__doc__", "__annotations__", "__qualname__"}
     for name, member in [*vars(MemoryMembers).items(), *vars(TensorMembers).items()]:
         if name not in own:
@@ -586,12 +468,23 @@ def install() -> None:
     Tensor.__module__ = Parameter.__module__ = "numgrad.torch"
 
 
-def _delegated(name: str) -> Callable[..., Any]:
+def _delegated(name: str, in_place: bool) -> Callable[..., Any]:
+    """The method of the Tensor inside; in place it returns the Tensor."""
+    inside = getattr(Base, name)
+
     def method(self: Any, *args: Any, **options: Any) -> Any:
-        return getattr(self._tensor, name)(*args, **options)
+        if args or options:
+            args = tuple(map(unwrap, args))
+            options = {key: unwrap(value) for key, value in options.items()}
+        try:
+            result = inside(self._tensor, *args, **options)
+        except NumgradError as error:
+            as_runtime_error(error)
+            raise
+        return self if in_place else result
 
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = getattr(Base, name).__doc__
+    method.__doc__ = inside.__doc__
     return method
 
 
@@ -622,17 +515,6 @@ def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
     return OF[dtypes.common_dtype((unwrap(tensor1), unwrap(tensor2)))]
 
 
-def _is_same(a: Any, b: Any) -> bool:
-    a, b = a.numpy(force=True), b.numpy(force=True)
-    return a.shape == b.shape and bool((a == b).all())
-
-
-def _imag(x: Any) -> Any:
-    if x.dtype.kind != "c":
-        raise NumgradRuntimeError("imag is only implemented for tensors with complex dtypes.")
-    return ng.imag(x)
-
-
 TABLE = """
 [same 1 facts]
 numel(input): input.size
@@ -642,11 +524,14 @@ is_same_size(input, other): tuple(input.shape) == tuple(other.shape)
 {is_conj is_neg}(input): False
 [same 1]
 is_nonzero(input): bool(wrapped(input))
-equal(input, other): _is_same(input, other)
+equal(input, other): np.array_equal(input.numpy(force=True), other.numpy(force=True))
 [equal 2]
-[same 1 function]
+[same 1 property]
 real(input): ng.real(input) if input.dtype.kind == "c" else input
-imag(input): _imag(input)
+imag(input): ng.imag(input)
+[same 1 method]
+to_dense(input, dtype=None, *, masked_grad=None): input
+{cuda pin_memory}(input, *args, **options): dtypes.device("cuda")
 [same 1 method facts]
 element_size(input): input.itemsize
 get_device(input): -1

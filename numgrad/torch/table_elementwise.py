@@ -21,19 +21,6 @@ def kind_of(x: Any) -> str:
     return x.dtype.kind if hasattr(x, "dtype") else np.result_type(x).kind
 
 
-def floating(x: Any) -> Any:
-    """An operand in the default dtype, if it is of integers."""
-    if kind_of(x) in "fc":
-        return x
-    d = get_default_dtype().numpy
-    return OPS["astype"](x, dtype=d) if hasattr(x, "dtype") else d.type(x)
-
-
-def _double(x: Any) -> Any:
-    d = np.dtype(np.complex128 if kind_of(x) == "c" else np.float64)
-    return OPS["astype"](x, dtype=d) if hasattr(x, "dtype") else d.type(x)
-
-
 def _scaled(x: Any, alpha: Any) -> Any:
     if kind_of(x) in "biu" and isinstance(alpha, float):
         raise NumgradRuntimeError("for integral input tensors alpha and value must be integers")
@@ -116,50 +103,11 @@ def log_product(function: Any, least: float, x: Any, y: Any) -> Any:
     return function(x, ng.where((x == 0) & (y <= least), d.type(1), y))
 
 
-def _clamp(x: Any, low: Any, high: Any) -> Any:
-    if low is None and high is None:
-        raise NumgradRuntimeError("clamp: at least one of 'min' or 'max' must not be None")
-    return ng.clip(x, low, high)
-
-
-def _isclose(a: Any, b: Any, rtol: float, atol: float, equal_nan: bool) -> Any:
-    for name, bound in (("rtol", rtol), ("atol", atol)):
-        if bound < 0:
-            raise NumgradRuntimeError(
-                f"isclose: {name} must be greater than or equal to zero, but got {bound}"
-            )
-    return a == b if kind_of(a) == "b" else ng.isclose(a, b, rtol, atol, equal_nan)
-
-
-def _addcdiv(x: Any, a: Any, b: Any, value: Any) -> Any:
-    if kind_of(a) in "biu" and kind_of(b) in "biu":
-        raise NumgradRuntimeError(
-            "addcdiv: Integer division with addcdiv is no longer supported; convert the operands "
-            "with x.float(), or write x + value * torch.div(a, b, rounding_mode='trunc')"
-        )
-    return x + _scaled(a / b, value)
-
-
-def _sgn(x: Any) -> Any:
-    if kind_of(x) != "c":
-        return of_bools(ng.sign, x)
-    size = ng.abs(x)
-    return ng.where(size == 0, 0, x / ng.where(size == 0, 1, size))
-
-
-def _logit(x: Any) -> Any:
-    """The logit, whose gradient is NaN where it is itself."""
-    return ng.logit(x * ng.where((x < 0) | (x > 1), np.nan, 1.0).astype(x.dtype))
-
-
 def _where(condition: Any, x: Any, y: Any) -> Any:
-    if x is None:
-        return tuple(ng.nonzero(ng.atleast_1d(condition)))
-    if condition.dtype not in (np.bool, np.uint8):
-        raise NumgradRuntimeError(f"where: expected a condition of booleans, got {condition.dtype}")
     d = common_dtype((x, y))
-    x, y = (cast(v, d) if isinstance(v, Base) else np.asarray(v, d) for v in (x, y))
-    return ng.where(condition, x, y)
+    return ng.where(
+        condition, *[cast(v, d) if isinstance(v, Base) else np.asarray(v, d) for v in (x, y)]
+    )
 
 
 TABLE = """
@@ -199,22 +147,20 @@ rsub(input, other, *, alpha=1): OPS["subtract"](other, _scaled(input, alpha))
 [equal 2 inplace]
 heaviside(input, values): ng.heaviside(input, values).astype(input.dtype)
 [equal 2]
-isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False): _isclose(
-    input, other, rtol, atol, equal_nan)
-allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False): bool(
-    ng.all(_isclose(input, other, rtol, atol, equal_nan)))
+{isclose allclose}(input, other, rtol=1e-05, atol=1e-08, equal_nan=False) if (
+    rtol >= 0 and atol >= 0): ng.@(input, other, rtol, atol, equal_nan)
 [equal 3 inplace]
 lerp(input, end, weight): input + weight * (end - input)
 [number 3 inplace]
-clamp(input, min=None, max=None): _clamp(input, min, max)
+clamp(input, min=None, max=None) if not min is max is None: ng.clip(input, min, max)
 addcmul(input, tensor1, tensor2, *, value=1): input + _scaled(tensor1 * tensor2, value)
-addcdiv(input, tensor1, tensor2, *, value=1): _addcdiv(input, tensor1, tensor2, value)
+addcdiv(input, tensor1, tensor2, *, value=1): input + _scaled(tensor1 / tensor2, value)
 [float 2 inplace]
 ldexp(input, other): input * ng.exp2(other)
 xlogy(input, other): log_product(ng.special.xlogy, 0, input, other)
 {igamma=gammainc igammac=gammaincc}(input, other): ng.special.@(input, other)
 [own 2 inplace]
-float_power(input, exponent): OPS["power"](_double(input), _double(exponent))
+float_power(input, exponent): ng.float_power(input, exponent)
 {logical_and logical_or logical_xor}(input, other): ng.@(input, other)
 [same 1 inplace]
 square(input): square == of_bools(OPS["square"], input, np.int64)
@@ -225,16 +171,17 @@ frac(input): input - ng.trunc(input)
 nan_to_num(input, nan=None, posinf=None, neginf=None): ng.nan_to_num(
     input, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)
 round(input, *, decimals=0): ng.round(input, decimals)
-sgn(input): _sgn(input)
+sgn(input): of_bools(ng.sign, input)
 [float 1 inplace]
 rsqrt(input): 1 / ng.sqrt(input)
 sinc(input): ng.sinc(input)
 i0(input): ng.special.i0(input)
 mvlgamma(input, p): ng.special.multigammaln(input, p)
-logit(input, eps=None): _logit(input) if eps is None else ng.logit(ng.clip(input, eps, 1 - eps))
+logit(input, eps=None): ng.logit(ng.clip(input, eps, 1 - eps)) if eps is not None else ng.logit(
+    input * ng.where((input < 0) | (input > 1), np.nan, 1.0).astype(input.dtype))
 [float 1]
 angle(input): ng.angle(input)
-[float 1:2 function]
+[float 1:2 reflected]
 polygamma(n, input): ng.polygamma(n, input)
 [same 1]
 positive(input): ng.positive(input) if kind_of(input) == "b" else input
@@ -247,8 +194,10 @@ frexp(input) -> mantissa exponent: ng.frexp(input)
 [equal 2 function]
 complex(real, imag): OPS["from_parts"](real, imag)
 polar(abs, angle): OPS["from_parts"](abs * ng.cos(angle), abs * ng.sin(angle))
-[same 1 function]
-where(condition, input=None, other=None): _where(condition, input, other)
+[same 1 reflected]
+where(condition, input=None, other=None) if input is None or condition.dtype in (bool, np.uint8): (
+    tuple(ng.nonzero(ng.atleast_1d(condition))) if input is None else
+    _where(condition, input, other))
 [number 0:0]
 aliases arccos=acos arcsin=asin arctan=atan arccosh=acosh arcsinh=asinh arctanh=atanh
  arctan2=atan2 absolute=abs negative=neg fix=trunc multiply=mul greater=gt greater_equal=ge

@@ -2,139 +2,86 @@
 
 from __future__ import annotations
 
-from string import ascii_letters, ascii_lowercase, ascii_uppercase
+from string import ascii_letters
 from typing import Any
 
 import numgrad as ng
-from numgrad.core.op import OPS
-from numgrad.errors import NumgradRuntimeError
-from numgrad.torch.calls import axis_of, cast, check_equal, table
+from numgrad.core.op import OPS as OPS
+from numgrad.torch.calls import axis_of as axis_of, cast, check_equal, table
 from numgrad.torch.dtypes import common_dtype
 
 
-def _ranks(name: str, *pairs: tuple[Any, int]) -> None:
-    for x, rank in pairs:
-        if x.ndim != rank:
-            raise NumgradRuntimeError(f"{name}: expected a {rank}-D tensor, but got {x.ndim}-D")
-
-
-def _matmul(name: str, a: Any, b: Any, ranks: tuple[int, int]) -> Any:
-    _ranks(name, (a, ranks[0]), (b, ranks[1]))
-    return OPS["matmul"](a, b)
-
-
-def _outer(a: Any, b: Any) -> Any:
-    _ranks("outer", (a, 1), (b, 1))
-    return ng.outer(a, b)
-
-
-def _batch_sum(a: Any, b: Any) -> Any:
-    product = _matmul("addbmm", a, b, (3, 3))
-    return ng.sum(product, 0).astype(product.dtype)
-
-
 def _sum(x: Any, beta: Any, product: Any, alpha: Any) -> Any:
-    if product.dtype.kind in "biu":
-        alpha, beta = (kind_of_number(product)(n) for n in (alpha, beta))
+    kind = {"b": bool, "i": int, "u": int}.get(product.dtype.kind)
+    alpha, beta = (alpha, beta) if kind is None else (kind(alpha), kind(beta))
     product = product if alpha == 1 else alpha * product
     if beta == 0:
         return ng.broadcast_to(product, product.shape)
     return (x if beta == 1 else beta * x) + product
 
 
-def kind_of_number(x: Any) -> type:
-    """Python's type of numbers beside a Tensor of integers or booleans."""
-    return bool if x.dtype.kind == "b" else int
-
-
 def _tensordot(a: Any, b: Any, dims: Any) -> Any:
-    dims = int(dims) if getattr(dims, "ndim", None) == 0 else dims
-    if not isinstance(dims, int):  # axes of one element go with those of any length
-        for i, j in zip(*dims, strict=True):
-            if a.shape[i] != b.shape[j] == 1:
-                a = ng.sum(a, i, keepdims=True)
-            elif b.shape[j] != a.shape[i] == 1:
-                b = ng.sum(b, j, keepdims=True)
-    out = ng.tensordot(a, b, dims if isinstance(dims, int) else tuple(map(tuple, dims)))
-    return out.astype(a.dtype)
+    if getattr(dims, "ndim", None) == 0 or isinstance(dims, int):
+        return ng.tensordot(a, b, int(dims)).astype(a.dtype)
+    for i, j in zip(*dims, strict=True):  # axes of one element go with those of any length
+        if a.shape[i] != b.shape[j] == 1:
+            a = ng.sum(a, i, keepdims=True)
+        elif b.shape[j] != a.shape[i] == 1:
+            b = ng.sum(b, j, keepdims=True)
+    return ng.tensordot(a, b, tuple(map(tuple, dims))).astype(a.dtype)
 
 
 def cross(a: Any, b: Any, dim: Any) -> Any:
     """The cross product along an axis, the first one of length 3 where none is given."""
     a, b = ng.broadcast_arrays(a, b)
-    if dim is None:
-        dim = next((k for k, n in enumerate(a.shape) if n == 3), 0)
-    if not a.ndim or a.shape[axis_of("cross", a, dim)] != 3:
-        raise NumgradRuntimeError(
-            f"cross: inputs dimension {dim} must have length 3, got shape {list(a.shape)}"
-        )
-    out = ng.cross(a, b, axis=dim)
+    dim = next((k for k, n in enumerate(a.shape) if n == 3), 0) if dim is None else dim
+    out = ng.cross(a, b, axis=axis_of("cross", a, dim))
     return out if dim in (-1, a.ndim - 1) else ng.copy(out)
 
 
-def _cdist(a: Any, b: Any, p: float) -> Any:
-    difference = ng.expand_dims(a, -2) - ng.expand_dims(b, -3)
-    return ng.vector_norm(difference, ord=p, axis=-1)
-
-
-_LETTERS = ascii_uppercase + ascii_lowercase
-
-
 def _einsum(equation: Any, operands: Any) -> Any:
-    if isinstance(equation, str) and len(operands) == 1 and isinstance(operands[0], tuple | list):
-        operands = operands[0]
     if not isinstance(equation, str):  # after each operand its axes by number, those of the result
-        given = (equation, *operands)
-        operands, axes = given[: len(given) & -2 : 2], [*given[1::2], *given[len(given) & -2 :]]
-        terms = ["".join(["..." if k is ... else _LETTERS[k] for k in each]) for each in axes]
-        count = len(operands)
-        equation = ",".join(terms[:count]) + "".join([f"->{term}" for term in terms[count:]])
-    if "..." in equation and "->" in equation:
-        equation = _without_ellipsis(equation.replace(" ", ""), operands)
+        return ng.einsum(equation, *operands)
+    if len(operands) == 1 and isinstance(operands[0], tuple | list):
+        operands = operands[0]
+    equation, d = _without_ellipsis(equation.replace(" ", ""), operands), common_dtype(operands)
     terms, _, output = equation.partition("->")
-    if {*terms} - {*output, ",", " "}:
+    if {*terms} - {*output, ","}:
         check_equal("einsum", [x.dtype for x in operands])
-    return ng.einsum(equation, *alike(operands))
-
-
-def alike(tensors: Any) -> list[Any]:
-    """Tensors in their common dtype."""
-    d = common_dtype(tensors)
-    return [cast(x, d) for x in tensors]
+    return ng.einsum(equation, *[cast(x, d) for x in operands])
 
 
 def _without_ellipsis(equation: str, operands: Any) -> str:
     """Subscripts with letters for an ellipsis that the output lacks, over which is summed."""
-    before, _, output = equation.partition("->")
-    if "..." in output:
+    before, arrow, output = equation.partition("->")
+    if not arrow or "..." not in before or "..." in output:
         return equation
     terms = before.split(",")
     counts = [x.ndim - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=True)]
-    free = [c for c in ascii_letters if c not in equation][: max(counts)]
-    named = [
-        t.replace("...", "".join(free[len(free) - n :])) for t, n in zip(terms, counts, strict=True)
-    ]
+    free = "".join([c for c in ascii_letters if c not in equation][: max(counts)])
+    named = [t.replace("...", free[len(free) - n :]) for t, n in zip(terms, counts, strict=True)]
     return f"{','.join(named)}->{output}"
 
 
 TABLE = """
 [equal 2]
 matmul(input, other): matmul == OPS["matmul"](input, other)
-mm(input, mat2): _matmul("mm", input, mat2, (2, 2))
-bmm(input, mat2): _matmul("bmm", input, mat2, (3, 3))
-mv(input, vec): _matmul("mv", input, vec, (2, 1))
-dot(input, tensor): _matmul("dot", input, tensor, (1, 1))
-vdot(input, other): _matmul("vdot", ng.conjugate(input), other, (1, 1))
+{mm=2 bmm=3}(input, mat2) if input.ndim == mat2.ndim == @: OPS["matmul"](input, mat2)
+mv(input, vec) if input.ndim == vec.ndim + 1 == 2: OPS["matmul"](input, vec)
+dot(input, tensor) if input.ndim == tensor.ndim == 1: OPS["matmul"](input, tensor)
+vdot(input, other) if input.ndim == other.ndim == 1: OPS["matmul"](ng.conjugate(input), other)
 cross(input, other, dim=None): cross(input, other, dim)
 [number 2]
-outer(input, vec2): _outer(input, vec2)
+outer(input, vec2) if input.ndim == vec2.ndim == 1: ng.outer(input, vec2)
 kron(input, other): ng.kron(input, other)
 inner(input, other): ng.inner(input, other) if input.ndim and other.ndim else input * other
 [equal 2 function]
 tensordot(a, b, dims=2): _tensordot(a, b, dims)
-cdist(x1, x2, p=2.0, compute_mode=None): _cdist(x1, x2, p)
+cdist(x1, x2, p=2.0, compute_mode=None): ng.vector_norm(
+    ng.expand_dims(x1, -2) - ng.expand_dims(x2, -3), ord=p, axis=-1)
+[same 1 sizes=0 function]
+chain_matmul(matrices): ng.linalg.multi_dot(list(matrices))
 [same 0 function]
-chain_matmul(*matrices): ng.linalg.multi_dot(list(matrices))
 einsum(equation, *operands): _einsum(equation, operands)
 [whole 1]
 trace(input): ng.trace(input)
@@ -144,16 +91,17 @@ vander(x, N=None, increasing=False): ng.vander(x, N, increasing).astype(x.dtype)
 matrix_power(input, n): ng.linalg.matrix_power(input, n)
 matrix_exp(input): ng.linalg.expm(input)
 [equal 3 inplace]
-addmm(input, mat1, mat2, *, beta=1, alpha=1): _sum(
-    input, beta, _matmul("addmm", mat1, mat2, (2, 2)), alpha)
-addmv(input, mat, vec, *, beta=1, alpha=1): _sum(
-    input, beta, _matmul("addmv", mat, vec, (2, 1)), alpha)
-addbmm(input, batch1, batch2, *, beta=1, alpha=1): _sum(
-    input, beta, _batch_sum(batch1, batch2), alpha)
-baddbmm(input, batch1, batch2, *, beta=1, alpha=1): _sum(
-    input, beta, _matmul("baddbmm", batch1, batch2, (3, 3)), alpha)
+addmm(input, mat1, mat2, *, beta=1, alpha=1) if mat1.ndim == mat2.ndim == 2: _sum(
+    input, beta, OPS["matmul"](mat1, mat2), alpha)
+addmv(input, mat, vec, *, beta=1, alpha=1) if mat.ndim == vec.ndim + 1 == 2: _sum(
+    input, beta, OPS["matmul"](mat, vec), alpha)
+baddbmm(input, batch1, batch2, *, beta=1, alpha=1) if batch1.ndim == batch2.ndim == 3: _sum(
+    input, beta, OPS["matmul"](batch1, batch2), alpha)
+addbmm(input, batch1, batch2, *, beta=1, alpha=1) if batch1.ndim == batch2.ndim == 3: _sum(
+    input, beta, ng.sum(OPS["matmul"](batch1, batch2), 0).astype(batch1.dtype), alpha)
 [number 3 inplace]
-addr(input, vec1, vec2, *, beta=1, alpha=1): _sum(input, beta, _outer(vec1, vec2), alpha)
+addr(input, vec1, vec2, *, beta=1, alpha=1) if vec1.ndim == vec2.ndim == 1: _sum(
+    input, beta, ng.outer(vec1, vec2), alpha)
 aliases ger=outer
 """
 table("", globals(), TABLE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,15 +10,30 @@ import numpy as np
 import numgrad as ng
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.core.op import OPS
-from numgrad.errors import NumgradIndexError, NumgradRuntimeError
+from numgrad.errors import NumgradIndexError
 from numgrad.torch.array_functions import computed
-from numgrad.torch.calls import cast, table
+from numgrad.torch.calls import cast, of_each as of_each, table
 from numgrad.torch.dtypes import common_dtype
 
 
 def typed(x: Any, dtype: Any) -> Any:
     """A Tensor in a dtype, if one is given."""
     return x if dtype is None else OPS["astype"](x, dtype=dtype)
+
+
+def double(x: Any) -> Any:
+    """A Tensor in float64, or None."""
+    return x if x is None else typed(x, np.dtype(np.float64))
+
+
+def in_dtype_of(x: Any, results: Any) -> Any:
+    """Results in the dtype of an operand."""
+    return of_each(lambda y: typed(y, x.dtype), results)
+
+
+def several(value: Any) -> Any:
+    """A tuple or list as it is, anything else in a tuple."""
+    return value if isinstance(value, tuple | list) else (value,)
 
 
 def _at(x: Any, index: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
@@ -52,14 +68,12 @@ def median(name: str, x: Any, dim: Any, keepdim: bool) -> Any:
     count = rows.shape[axis]
     if not count and dim is None and rows.dtype.kind == "f":
         return ng.sum(rows) + np.nan
-    if not count:
-        raise NumgradIndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
+    has_elements(name, x, dim)
     order = ng.argsort(rows.detach(), axis, stable=True)  # NaN come last
     missing = ng.sum(ng.isnan(rows.detach()), axis, keepdims=True)
+    place = ng.maximum(count - missing - 1, 0) // 2
     if name == "median":
         place = ng.where(missing > 0, count - missing, (count - 1) // 2)
-    else:
-        place = ng.maximum(count - missing - 1, 0) // 2
     index = ng.take_along_axis(order, place, axis)
     values, index = _at(rows, index, axis, keepdim and dim is not None)
     if dim is None and rows.dtype.kind == "f":  # equal numbers share the gradient
@@ -69,10 +83,15 @@ def median(name: str, x: Any, dim: Any, keepdim: bool) -> Any:
     return values if dim is None else (values, index)
 
 
+def has_elements(name: str, x: Any, dim: Any) -> bool:
+    """True, or an error if there are no elements along an axis, or none at all."""
+    if x.size if dim is None else x.shape[dim]:
+        return True
+    raise NumgradIndexError(f"{name}(): no elements along axis {dim} of shape {[*x.shape]}")
+
+
 def _mode(x: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
     """The most frequent number, the smallest of several, and the last index of it."""
-    if not x.shape[axis]:
-        raise NumgradIndexError(f"mode(): Expected reduction dim {axis} to have non-zero size.")
     order = ng.argsort(x.detach(), axis, stable=True)
     rows = ng.moveaxis(ng.take_along_axis(x.detach(), order, axis), axis, -1)
     places = ng.arange(rows.shape[-1])
@@ -89,87 +108,13 @@ def _ordered(x: Any, axis: int, descending: bool = False, places: Any = slice(No
     return ng.take_along_axis(x, index, axis), index
 
 
-def _topk(x: Any, k: int, axis: int, largest: bool) -> tuple[Any, Any]:
-    if k > x.shape[axis]:
-        raise NumgradRuntimeError("topk: selected index k out of range")
-    return _ordered(x, axis, largest, slice(k))
-
-
-def _histc(x: Any, bins: int, low: float, high: float) -> Any:
-    def counts(numbers: np.ndarray) -> np.ndarray:
-        span = (low, high)
-        if low == high and numbers.size:
-            span = numbers.min(), numbers.max()
-        if span[0] == span[1]:
-            span = span[0] - 1, span[1] + 1
-        found, _ = np.histogram(numbers, bins, (float(span[0]), float(span[1])))
-        return found.astype(numbers.dtype)
-
-    return computed(counts, x)
-
-
 def _search(sequence: Any, values: Any, short: bool, right: bool, side: Any) -> Any:
-    side = "right" if right or side == "right" else "left"
-
-    def index_of(a: np.ndarray, v: Any) -> np.ndarray:
-        index = np.empty(np.shape(v), np.int32 if short else np.int64)
-        if a.ndim == 1:
-            index[...] = np.searchsorted(a, v, side)
-            return index
-        for place in np.ndindex(a.shape[:-1]):
-            index[place] = np.searchsorted(a[place], v[place], side)
-        return index
-
-    return computed(index_of, sequence, values)
-
-
-def _gradient(x: Any, spacing: Any, dim: Any, edge_order: int) -> Any:
-    dims = tuple(range(x.ndim)) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
-    spacing = 1 if spacing is None else spacing
-    steps = spacing if isinstance(spacing, list | tuple) else [spacing] * len(dims)
-    if len(steps) != len(dims):
-        raise NumgradRuntimeError(
-            f"gradient: got {len(steps)} spacings for {len(dims)} dimensions, give one for each"
-        )
-    if len(set(dims)) < len(dims):
-        raise NumgradRuntimeError(f"gradient: one of dims {dims} appears multiple times")
-    steps = [getattr(step, "_array", step) for step in steps]
-    return tuple(
-        ng.gradient(x, step, axis=d, edge_order=edge_order)
-        for step, d in zip(steps, dims, strict=True)
+    search = partial(np.searchsorted, side="right" if right or side == "right" else "left")
+    if sequence.ndim > 1:
+        search = np.vectorize(search, otypes=[np.int64], signature="(n),(m)->(m)")
+    return computed(
+        lambda a, v: np.asarray(search(a, v), np.int32 if short else np.int64), sequence, values
     )
-
-
-def _histogram(x: Any, bins: Any, span: Any, weight: Any, density: bool) -> tuple[Any, Any]:
-    """Counts and edges: those of one axis, or a tuple of edges for rows of several numbers."""
-    one = not isinstance(x, tuple)
-    numbers = (x if one else x[0]).numpy(force=True)
-    if weight is not None:  # NumPy takes differences of sums of many
-        weight = weight.numpy(force=True).astype(np.float64).ravel()
-    if one:
-        bins, span = getattr(bins, "_array", bins), None if span is None else tuple(span)
-        counts, edges = np.histogram(numbers.ravel(), bins, span, density, weight)
-        return ng.asarray(counts.astype(x.dtype)), ng.asarray(edges.astype(x.dtype))
-    count = numbers.shape[-1]
-    bins = [getattr(n, "_array", n) for n in ([bins] * count if isinstance(bins, int) else bins)]
-    spans: Any = None if span is None else np.reshape(span, (count, 2)).tolist()
-    counts, edges = np.histogramdd(numbers.reshape(-1, count), bins, spans, density, weight)
-    return ng.asarray(counts.astype(numbers.dtype)), tuple(
-        [ng.asarray(edge.astype(numbers.dtype)) for edge in edges]
-    )
-
-
-def _truth(x: Any, out: Any) -> Any:
-    return typed(out, x.dtype if x.dtype == np.uint8 else None)
-
-
-def _place(function: Any, x: Any, dim: Any, keepdim: bool) -> Any:
-    if not (x.size if dim is None else x.shape[dim]):
-        raise NumgradIndexError(
-            f"{function.__name__}(): Expected reduction dim to be specified, and to have elements, "
-            f"for an operand of shape {list(x.shape)}"
-        )
-    return function(x, dim, keepdims=keepdim)
 
 
 def _trapezoid(function: Any, y: Any, x: Any, dx: float, axis: int) -> Any:
@@ -200,15 +145,17 @@ norm(input, p="fro", dim=None, keepdim=False, dtype=None): ng.norm(
     input, ord=2 if p in (None, "fro") else p, axis=dim, keepdims=keepdim)
 [same 1 axes]
 {amax=max amin=min}(input, dim=None, keepdim=False): ng.@(input, dim, keepdims=keepdim)
-{all any}(input, dim=None, keepdim=False): _truth(input, ng.@(
-    input if input.dtype == bool else input != 0, dim, keepdims=keepdim))
+{all any}(input, dim=None, keepdim=False): typed(
+    ng.@(input if input.dtype == bool else input != 0, dim, keepdims=keepdim),
+    input.dtype if input.dtype == np.uint8 else None)
 {quantile nanquantile}(input, q, dim=None, keepdim=False, *, interpolation="linear"): ng.@(
     input, q, dim, method=interpolation, keepdims=keepdim)
 count_nonzero(input, dim=None): ng.count_nonzero(input, dim)
 aminmax(input, *, dim=None, keepdim=False) -> min max: (
     ng.min(input, dim, keepdims=keepdim), ng.max(input, dim, keepdims=keepdim))
 [same 1 axis]
-{argmax argmin}(input, dim=None, keepdim=False): _place(ng.@, input, dim, keepdim)
+{argmax argmin}(input, dim=None, keepdim=False) if has_elements("@", input, dim): ng.@(
+    input, dim, keepdims=keepdim)
 {max min}(input, dim=None, keepdim=False, *, other=None) -> values indices: @ == _extreme(
     "@", input, dim, keepdim, other)
 {median nanmedian}(input, dim=None, keepdim=False) -> values indices: median(
@@ -217,8 +164,10 @@ sort(input, dim=-1, descending=False, *, stable=False) -> values indices: _order
     input, dim, descending)
 argsort(input, dim=-1, descending=False, *, stable=False): _ordered(input, dim, descending)[1]
 msort(input): _ordered(input, 0)[0]
-topk(input, k, dim=-1, largest=True, sorted=True) -> values indices: _topk(input, k, dim, largest)
-mode(input, dim=-1, keepdim=False) -> values indices: _mode(input, dim, keepdim)
+topk(input, k, dim=-1, largest=True, sorted=True) -> values indices if k <= input.shape[dim]: (
+    _ordered(input, dim, largest, slice(k)))
+mode(input, dim=-1, keepdim=False) -> values indices if has_elements("mode", input, dim): _mode(
+    input, dim, keepdim)
 [same 1 axis indices]
 kthvalue(input, k, dim=-1, keepdim=False) -> values indices: _at(
     input, _ordered(input, dim, False, np.array([k - 1]))[1], dim, keepdim)
@@ -238,11 +187,14 @@ unique_consecutive(input, return_inverse=False, return_counts=False, dim=None): 
 bincount(input, weights=None, minlength=0): typed(
     ng.bincount(input, weights, minlength),
     weights.dtype if weights is not None and weights.dtype == np.float32 else None)
-histc(input, bins=100, min=0, max=0): _histc(input, bins, min, max)
-histogram(input, bins, *, range=None, weight=None, density=False) -> hist bin_edges: _histogram(
-    input, bins, range, weight, density)
-histogramdd(input, bins, *, range=None, weight=None, density=False) -> hist bin_edges: _histogram(
-    (input,), bins, range, weight, density)
+histc(input, bins=100, min=0, max=0): computed(lambda a: np.histogram(
+    a, bins, None if min == max else (float(min), float(max)))[0].astype(a.dtype), input)
+histogram(input, bins, *, range=None, weight=None, density=False) -> hist bin_edges: in_dtype_of(
+    input, ng.histogram(input.detach(), bins, range and tuple(range), density, double(weight)))
+histogramdd(input, bins, *, range=None, weight=None, density=False) -> hist bin_edges: in_dtype_of(
+    input, ng.histogramdd(ng.reshape(input.detach(), (-1, input.shape[-1])), bins,
+    range and np.reshape(range, (-1, 2)).tolist(), density,
+    weight if weight is None else ng.ravel(double(weight))))
 _softmax_backward_data(grad_output, output, dim, input_dtype): output * (grad_output - ng.sum(
     grad_output * output, dim, keepdims=True))
 [same 1 inplace]
@@ -251,7 +203,9 @@ renorm(input, p, dim, maxnorm): ng.renorm(input, p, dim, maxnorm)
 dist(input, other, p=2): ng.vector_norm(input - other, ord=p)
 [float 1]
 native_dropout_backward(grad_output, mask, scale): grad_output * mask * scale
-gradient(input, *, spacing=None, dim=None, edge_order=1): _gradient(input, spacing, dim, edge_order)
+gradient(input, *, spacing=None, dim=None, edge_order=1) if (not isinstance(spacing, tuple | list)
+    or len(spacing) == (input.ndim if dim is None else len(several(dim)))): several(ng.gradient(
+    input, *several(1 if spacing is None else spacing), axis=dim, edge_order=edge_order))
 cov(input, *, correction=1, fweights=None, aweights=None): ng.cov(
     input, ddof=correction, fweights=fweights, aweights=aweights).astype(input.dtype)
 corrcoef(input): ng.corrcoef(input).astype(input.dtype)

@@ -279,6 +279,11 @@ nonzero(input, *, as_tuple=False): (
 argwhere(input): ng.argwhere(input)
 clone(input, *, memory_format=None): copied(input, memory_format)
 conj(input): conjugated(input)
+[same 1 method property]
+T(input): ng.permute(input, None)
+mT(input) if input.ndim >= 2: ng.swapaxes(input, -1, -2)
+H(input) if input.ndim in (0, 2): conjugated(ng.permute(input, None))
+mH(input) if input.ndim != 1: conjugated(ng.swapaxes(input, -1, -2) if input.ndim else input)
 [same 1 indices]
 gather(input, dim, index, *, sparse_grad=False): _gather(input, dim, index)
 [first 2 indices]

@@ -200,8 +200,7 @@ _ERRORS = {
 
 def as_runtime_error(error: Exception) -> None:
     """Let an error about arguments be one of PyTorch's class, too."""
-    if type(error) in _ERRORS:
-        error.__class__ = _ERRORS[type(error)]
+    error.__class__ = _ERRORS.get(type(error), type(error))
 
 
 def user_function(function: Callable[..., Any]) -> Callable[..., Any]:

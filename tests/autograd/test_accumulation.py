@@ -65,6 +65,21 @@ def test_two_leaves_never_share_a_gradient():
     assert not np.shares_memory(a.grad.numpy(), b.grad.numpy())
 
 
+@pytest.mark.parametrize("by", [2.0, RNG.normal(size=(3, 4, 2))], ids=["number", "array"])
+def test_a_gradient_lies_in_memory_as_a_dense_leaf_does(by):
+    whole = RNG.normal(size=(4, 2, 3))
+    dense = whole, whole.T.copy().T, whole.copy()[:, ::-1].copy()
+    for array in (a.transpose(2, 0, 1) for a in dense):
+        x = ng.asarray(array).requires_grad_()
+        for _ in range(2):
+            ng.sum(x * by).backward()
+        np.testing.assert_array_equal(x.grad.numpy(), np.broadcast_to(2 * by, (3, 4, 2)))
+        assert x.grad.numpy().strides == array.strides
+    rows = ng.asarray(RNG.normal(size=(4, 6))[:, ::2].T).requires_grad_()
+    ng.sum(rows).backward()
+    assert rows.grad.numpy().flags.c_contiguous
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("operation", "dtypes"),

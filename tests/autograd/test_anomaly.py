@@ -92,6 +92,16 @@ def test_an_error_keeps_its_type_and_gets_a_line():
             y.sum().backward()
 
 
+def test_warnings_that_are_errors_hide_none(capsys):
+    x = leaf(ng)
+    with ng.autograd.detect_anomaly():
+        y = x * 3
+        y.grad_fn.register_prehook(fail)
+        with warnings.catch_warnings(action="error"), pytest.raises(KeyError, match="mine"):
+            y.sum().backward()
+    assert "Error detected in MultiplyBackward" in capsys.readouterr().err
+
+
 def test_lines_are_those_of_the_caller():
     """Promise 108."""
     x = leaf(ng, [1.0, 2.0])

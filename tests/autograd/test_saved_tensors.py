@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
+from numgrad.core.interpreter import state
 
 A = np.array([0.3, -0.7, 1.1])
 
@@ -172,6 +173,19 @@ def test_operations_in_hooks_are_neither_recorded_nor_packed(lib):
 
 
 # ------------------------------------------------------------------------ promises 93 and 94
+
+
+def test_modes_that_an_unpack_hook_enters_end_with_it():
+    def unpack(tensor):
+        ng.no_grad().__enter__()
+        return tensor
+
+    x = ng.tensor([2.0], requires_grad=True)
+    with ng.autograd.graph.saved_tensors_hooks(lambda t: t, unpack):
+        ng.sum(x * x).backward()
+    assert ng.is_grad_enabled()
+    assert not state.entered
+    np.testing.assert_array_equal(x.grad.numpy(), [4.0])
 
 
 def test_hooks_can_be_disabled(lib):

@@ -190,6 +190,30 @@ def test_blocks_of_a_small_product_have_the_bits_of_the_whole():
     np.testing.assert_array_equal(parts[:5], whole[:5])
 
 
+@pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("shape", [(8, 64), pytest.param((4, 16), marks=pytest.mark.slow)])
+def test_products_of_factors_in_tables(dtype, shape, monkeypatch):
+    monkeypatch.setattr(products, "tile_shape", lambda: shape)
+    entry, rng = products.compile_function(f"table_gemm_{dtype}").entry, np.random.default_rng(8)
+    size = np.dtype(dtype).itemsize
+    spare = blas.SPARE // size
+    for m, n, k in ((1, 3, 5), (9, 17, 140), (2, 100, 7), (3, 70, 260), (10, 32, 1), (4, 9, 30)):
+        a, b = draw(rng, dtype, 900), draw(rng, dtype, 300 + n + spare)
+        places, left, right = (rng.integers(300, size=length) for length in (m, k, k))
+        x, y = a[places[:, None] + 2 * left], b[right[:, None] + np.arange(n)]
+        tables = [np.stack(pair, 1) * size for pair in ((places, places), (2 * left, right))]
+        for add in (0, 1):
+            start = draw(rng, dtype, m, n + spare)
+            c = start.copy()
+            entry(
+                m, n, k, a.ctypes.data, *(table.ctypes.data for table in tables), b.ctypes.data,
+                c.ctypes.data, n + spare, add,
+            )  # fmt: skip
+            expected = x.astype(WIDE[dtype]) @ y + add * start[:, :n]
+            bound = (abs(x) @ abs(y) + abs(start[:, :n])) * (k + 2) * np.finfo(dtype).eps
+            assert (abs(c[:, :n] - expected) <= bound).all()
+
+
 @pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
 def test_tiles_of_every_cpu_have_the_same_bits(dtype, monkeypatch):
     entries, rng = [], np.random.default_rng(6)

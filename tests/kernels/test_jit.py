@@ -237,7 +237,7 @@ def test_every_instruction_has_a_definition_for_numba():
             assert instruction._numba_type_ is not None
             definition = inspect.signature(getattr(intrinsics_numba, name))
             assert len(definition.parameters) == 1 + len(stub.parameters), name
-    for product in (blas.gemm, blas.batched_gemm, blas.parallel_gemm):
+    for product in (blas.gemm, blas.batched_gemm, blas.parallel_gemm, blas.table_gemm):
         assert product._numba_type_ is not None
     with pytest.raises(NotImplementedError, match=r"tile: Numba has no form .*products\.blas"):
         _ = blas.tile._numba_type_

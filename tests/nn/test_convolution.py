@@ -9,6 +9,7 @@ import scipy
 import numgrad as ng
 from numgrad.autograd.batching.batch import BatchingInterpreter
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
+from numgrad.nn import convolution_plan
 from numgrad.testing import gradcheck, gradgradcheck
 
 F = ng.nn.functional
@@ -35,7 +36,7 @@ def correlate(x, w, b=None, stride=1, padding=0, dilation=1, groups=1):
     x = np.pad(x, [(0, 0), (0, 0), *widths])
     spans = [d * (k - 1) + 1 for k, d in zip(w.shape[2:], dilation, strict=True)]
     out = [(n - m) // s + 1 for n, m, s in zip(x.shape[2:], spans, stride, strict=True)]
-    y = np.zeros((len(x), len(w), *out))
+    y = np.zeros((len(x), len(w), *out), np.result_type(x, w))
     size, outputs = w.shape[1], len(w) // groups
     for place in itertools.product(*map(range, out)):
         part = tuple(
@@ -64,18 +65,22 @@ CASES = [
     ((2, 3, 5, 5), (5, 3, 1, 1), {"stride": 2}),
     ((1, 2, 4, 40), (3, 2, 3, 3), {"padding": 1, "stride": (1, 2)}),  # one sample at a time
     ((1, 2, 4, 70), (3, 2, 3, 3), {"padding": 1}),
-    ((6, 8, 20, 24), (16, 8, 3, 3), {"padding": 1}),  # several strips
-    ((37, 2, 3, 3), (3, 2, 2, 2), {"padding": "valid"}),  # several blocks
-    ((2, 16, 700), (16, 16, 3), {"padding": 1}),  # several segments
+    ((6, 8, 20, 24), (16, 8, 3, 3), {"padding": 1}),
+    ((37, 2, 3, 3), (3, 2, 2, 2), {"padding": "valid"}),  # several samples in a box
+    ((1, 2, 30, 40), (5, 2, 3, 3), {"padding": 1}),  # several boxes
+    ((2, 2, 20, 21), (4, 1, 3, 3), {"padding": 1, "stride": (1, 2), "groups": 2}),  # flat rows
+    ((1, 2, 1400), (2, 2, 3), {"padding": 1}),
     ((1, 16, 1400), (16, 16, 3), {"padding": 1, "stride": 2}),
-    ((8, 128, 3, 3), (64, 128, 1, 1), {}),  # products that BLAS shares out
+    ((8, 128, 3, 3), (64, 128, 1, 1), {}),
+    ((2, 3, 4, 5, 6), (5, 3, 2, 3, 2), {"padding": (1, 0, 2), "stride": (2, 1, 1)}),
+    ((1, 4, 3, 4, 4), (2, 2, 2, 1, 3), {"dilation": (1, 2, 2), "padding": 2, "groups": 2}),
     ((8, 15, 3, 3), (64, 15, 3, 3), {"padding": 1}),
     ((2, 1, 2, 2), (1, 1, 2, 2), {"padding": 4}),  # windows that see padding only
 ]  # fmt: skip
 
 
 def convolution(w):
-    return F.conv1d if w.ndim == 3 else F.conv2d
+    return (F.conv1d, F.conv2d, F.conv3d)[w.ndim - 3]
 
 
 @pytest.mark.parametrize(("x", "w", "options"), CASES, ids=str)
@@ -106,6 +111,37 @@ def test_gradients_are_the_adjoint(x, w, options):
     np.testing.assert_allclose(b.grad.numpy(), expected, atol=1e-10)
 
 
+@pytest.mark.parametrize("places", [2, pytest.param(25, marks=pytest.mark.slow)])
+def test_boxes_of_places_and_complex_parts(places, monkeypatch):
+    """The same identities where every axis is cut into boxes, of complex numbers too."""
+    monkeypatch.setattr(convolution_plan, "_PLACES", places)
+    for number, (x, w, options) in enumerate(
+        [
+            ((3, 2, 5, 4), (3, 2, 3, 2), {"padding": (1, 0), "stride": (2, 1)}),
+            ((2, 4, 7), (6, 2, 2), {"groups": 2, "dilation": 3, "padding": 2}),
+            ((1, 2, 3, 4, 3), (2, 2, 1, 2, 2), {"stride": (1, 1, 2), "padding": 1}),
+            ((2, 17, 2, 2), (16, 17, 4, 3), {"padding": 2}),
+        ]
+    ):
+        x, w, dx, dw = (
+            array(*shape) + (1j * array(*shape) if number < 2 else 0) for shape in (x, w, x, w)
+        )
+        p, rank = {"stride": 1, "dilation": 1, "padding": 0, "groups": 1} | options, w.ndim - 2
+        stride, dilation, padding = (
+            pairs(p[name], rank) for name in ("stride", "dilation", "padding")
+        )
+        plan = convolution_plan.ConvolutionPlan(
+            x.shape, w.shape, x.dtype, stride, tuple((n, n) for n in padding), dilation, p["groups"]
+        )
+        b = array(len(w)) * x.ravel()[0]
+        y = plan.forward(x, w, b)
+        np.testing.assert_allclose(y, correlate(x, w, b, **options), atol=1e-11)
+        g = array(*y.shape) * y.ravel()[0]
+        gx, gw = plan.input_gradient(g, w), plan.weight_gradient(x, g)
+        np.testing.assert_allclose(np.sum(gx * dx), np.sum(g * correlate(dx, w, **options)))
+        np.testing.assert_allclose(np.sum(gw * dw), np.sum(g * correlate(x, dw, **options)))
+
+
 def test_scipy_agrees():
     x, w = array(1, 1, 9, 8), array(1, 1, 3, 4)
     expected = scipy.signal.correlate2d(x[0, 0], w[0, 0], "valid")
@@ -123,11 +159,13 @@ TRANSPOSED = [
     ((3, 2, 4, 3), (2, 3, 3, 2), {"stride": (2, 1), "padding": (1, 0), "output_padding": (1, 0)}),
     ((1, 4, 3, 3), (4, 2, 3, 3), {"dilation": 2, "groups": 2, "output_padding": 1, "padding": 1}),
     ((5, 2, 3, 3), (2, 3, 1, 1), {"stride": 2}),
+    ((2, 16, 1, 2), (16, 3, 4, 4), {"stride": (1, 3)}),  # places that meet few elements
+    ((1, 2, 2, 3, 4), (2, 3, 3, 2, 2), {"stride": 2, "padding": 1, "output_padding": 1}),
 ]
 
 
 def transposed(w):
-    return F.conv_transpose1d if w.ndim == 3 else F.conv_transpose2d
+    return (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[w.ndim - 3]
 
 
 @pytest.mark.parametrize(("x", "w", "options"), TRANSPOSED, ids=str)
@@ -222,9 +260,12 @@ def two_threads():
 
 
 @pytest.mark.slow(cases=0)
-def test_any_number_of_threads_gives_the_same_bits(two_threads):
-    x = ng.tensor(array(33, 8, 12, 12), requires_grad=True)
-    w = ng.tensor(array(8, 8, 3, 3), requires_grad=True)
+@pytest.mark.parametrize(
+    ("x", "w"), [((33, 8, 12, 12), (8, 8, 3, 3)), ((33, 8, 12, 12), (1, 8, 3, 3)),
+                 ((1, 30, 12, 12), (130, 30, 3, 3))], ids=str,
+)  # fmt: skip
+def test_any_number_of_threads_gives_the_same_bits(x, w, two_threads):
+    x, w = (ng.tensor(array(*shape), requires_grad=True) for shape in (x, w))
     found = []
     for count in (2, 1):
         ng.set_num_threads(count)

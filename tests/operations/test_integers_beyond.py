@@ -115,3 +115,13 @@ def test_truth_to_a_power():
     for exponent in (1, 3, 1.0, 2.0):
         for power in (ng.jit(lambda x, k=exponent: x**k)(x), np.asarray(ng.tensor(x) ** exponent)):
             np.testing.assert_array_equal(power, x**exponent)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8"])
+def test_closeness_of_what_has_no_differences(dtype):
+    a, b = np.array([0, 1, 127, 0]).astype(dtype), np.array([1, 1, 0, 0]).astype(dtype)
+    for tolerance in (1e-5, 0.6):
+        expected = np.isclose(a, b, rtol=0, atol=tolerance)
+        assert np.array_equal(ng.isclose(ng.tensor(a), ng.tensor(b), 0, tolerance), expected)
+    limits = np.array([-128, 127], np.int8)
+    assert ng.isclose(ng.tensor(limits), ng.tensor(limits[::-1]), 0, 1).tolist() == [False, False]

@@ -127,3 +127,25 @@ def test_a_step_follows_states_and_gradients_that_are_replaced():
     for p, q in zip(params, twins, strict=True):
         pairs = [(p, q), (opt.state[p]["exp_avg"], other.state[q]["exp_avg"])]
         assert all(a._array.tolist() == b._array.tolist() for a, b in pairs)
+
+
+@pytest.mark.parametrize("option", [{}, {"amsgrad": True}], ids=["Adam", "AMSGrad"])
+def test_parameters_may_lie_in_memory_in_any_order(option):
+    values = np.random.default_rng(4).normal(size=(2, 3, 4))
+    orders = [(0, 1, 2), (2, 1, 0), (1, 2, 0)]
+    tensors = [
+        ng.nn.Parameter(ng.asarray(values.transpose(o).copy().transpose(np.argsort(o))))
+        for o in orders
+    ]
+    tensors.append(ng.nn.Parameter(ng.asarray(np.repeat(values, 2, axis=2)[:, :, ::2])))
+    tensors.append(ng.nn.Parameter(ng.asarray(values.T.copy().T)))
+    optimizer = ng.optim.Adam(tensors, lr=0.1, **option)
+    for k in range(3):
+        for x in tensors:
+            x.grad = None
+            ng.sum(x * x * (values + k)).backward()
+        tensors[-1].grad = ng.tensor(tensors[-1].grad.numpy().copy(order="C"))
+        optimizer.step()
+    for x in tensors[1:]:
+        np.testing.assert_array_equal(x.detach().numpy(), tensors[0].detach().numpy())
+    assert not np.array_equal(tensors[0].detach().numpy(), values)

@@ -344,9 +344,6 @@ REASONS = {
         backward_hook_relative_ordering grad_fn_prehooks_multiple_outputs inplace_on_view_backward
         once_differentiable
     """,
-    "warnings of anomaly mode name operations as numgrad does": """
-        anomaly_grad_warnings
-    """,
     "checkpoints in both ways do all that either does": """
         checkpoint_valid_reset_on_error checkpointing_without_reentrant_custom_function_works
         checkpointing_without_reentrant_detached_tensor_use_reentrant_True
@@ -360,12 +357,9 @@ REASONS = {
         custom_function_mark_dirty_not_differentiable
     """,
     "a batch needs setup_context, and no writes to what all examples share": """
-        custom_function_forward_mode_view_checks gradcheck_forward_ad_respects_requires_grad
+        gradcheck_forward_ad_respects_requires_grad
         gradcheck_forward_ad_runs_with_no_requires_grad inplace_on_view_not_same_layout
         inplace_on_view_same_layout
-    """,
-    "Functions return plain Tensors, no subclasses": """
-        custom_function_preserve_torch_function_when_return_as_is
     """,
     "messages are numgrad's": """
         grad
@@ -376,18 +370,12 @@ REASONS = {
     "hooks see the gradient of the value at their registration, apart from .grad": """
         post_accumulate_grad_hook_ordering tensor_hooks_inplace_over_view
     """,
-    "a mode that a hook enters inside a backward is left by its own exit": """
-        saved_tensor_hooks_extra_enter_during_bw_no_leak
-    """,
     "set_ gives a leaf other memory, not another place in the graph": """
         grad_to_node_set
     """,
     "private or deprecated names": """
         gradcheck_get_analytical_jacobian gradcheck_get_numerical_jacobian integer_outputs
-        set_materialize_non_diff_grads set_sequence_nr_cpu* view_replay_enabled volatile_deprecated
-    """,
-    "attributes cannot be deleted, by an AttributeError": """
-        attribute_deletion
+        set_sequence_nr_cpu* view_replay_enabled volatile_deprecated
     """,
     "gradients are copied into .grad, unless a kernel made them for it": """
         no_grad_copy
@@ -408,9 +396,6 @@ REASONS = {
     "views of inference tensors that require grad are recorded, those made inside stay": """
         inference_mode_handle_indirect_view_on_rebase
         inference_mode_inf_tensor_in_normal_mode_view_op
-    """,
-    "gradients of leaves lie contiguously, whatever the leaf's order of axes": """
-        strided_leaf_grad_layout_cpu*
     """,
 }
 """Why tests may fail -> their names, without ``test_`` and with ``*`` for any characters."""

@@ -239,6 +239,67 @@ def anomalies(torch):
     return failed, len(texts), found
 
 
+def functions_of_batches(torch):
+    """What a backward writes to memory that it makes, also of gradients in batches."""
+
+    class Head(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.size = x.size()
+            y, n = x.narrow(0, 0, 2) * 3, x * 2
+            ctx.mark_non_differentiable(n)
+            ctx._materialize_non_diff_grads = False
+            return y, n
+
+        @staticmethod
+        def backward(ctx, g, none):
+            seen.append(none)
+            whole = torch.zeros_like(g).new_zeros(ctx.size)
+            whole.narrow(0, 0, 2).copy_(g)
+            return 3 * whole
+
+    class Own(torch.Tensor):
+        def __init__(self, inner):
+            self.inner = inner
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return cls(func(*[getattr(a, "inner", a) for a in args], **(kwargs or {})))
+
+    class Same(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    seen = []
+    x = torch.arange(3.0, requires_grad=True)
+    y, _ = Head.apply(x)
+    (rows,) = torch.autograd.grad(y, x, torch.eye(2), is_grads_batched=True)
+    own = Same.apply(Own(torch.ones(2)))
+    return rows.tolist(), seen, type(own) is Own, own.inner.tolist()
+
+
+def deleted(torch):
+    """Attributes that are no one's own are not deleted; warnings name nodes as PyTorch does."""
+    x = torch.ones(2, requires_grad=True)
+    x.mine = 3
+    del x.mine, x.grad
+    y = x * 1
+    z = y**2
+    y += 1
+    with warnings.catch_warnings(record=True) as log:
+        warnings.simplefilter("always")
+        with torch.autograd.set_detect_anomaly(True):
+            failed = _refuses(z.sum().backward)
+    named = ["Error detected in PowBackward0" in str(w.message) for w in log]
+    names = "_grad_fn", "data", "_backward_hooks"
+    return [_refuses(lambda name=name: delattr(x, name)) for name in names], failed, named
+
+
 def memory(torch):
     x = torch.arange(6.0).view(2, 3)
     y, z = x[1:, ::2], x.t()
@@ -299,6 +360,8 @@ SCRIPTS = {
         [9.0, 5.0],
     ],
     anomalies: (True, 3, [True] * 3),
+    functions_of_batches: ([[3.0, 0.0, 0.0], [0.0, 3.0, 0.0]], [None], True, [1.0, 1.0]),
+    deleted: ([True, True, True], True, [True]),
 }  # fmt: skip
 """Scripts and what they give, by hand."""
 

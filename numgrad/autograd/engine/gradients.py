@@ -263,9 +263,15 @@ def _add_to(tensor: Tensor, g: Any, owned: bool) -> None:
         else:
             present._array = total
         return
+    array = tensor._array
+    dtype = array.dtype
+    if type(g) is np.ndarray and not array.flags.c_contiguous and g.strides != array.strides:
+        like = np.empty_like(array)
+        if like.strides == array.strides:  # the layout of a dense leaf
+            like[...] = np.real(g) if dtype.kind != "c" else g
+            g, owned = like, True
     if not owned or (g.base is not None and type(g.base) is not Lease):
         g = g.copy()
-    dtype = tensor._array.dtype
     if g.dtype is not dtype and g.dtype != dtype:
         g = g.astype(dtype)
     tensor._grad = Tensor(g) if type(g) is np.ndarray else as_tensor(g)

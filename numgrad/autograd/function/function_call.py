@@ -114,6 +114,8 @@ class FunctionCtx:
     """
 
     _materializes = True
+    _materialize_non_diff_grads = True
+    """Whether zeros are made also for outputs that have no gradient."""
     _once = False
     """Whether the backward that ran can be differentiated no further."""
     _in_jvp = False
@@ -272,7 +274,8 @@ class FunctionCall(Call):
         metas = tuple([meta_of(a) for a in args])
         super().__init__(_operation(definition.__name__), metas, {})
         self.definition, self.ctx = definition, ctx
-        results = tuple([meta_of(y) for y in outputs])
+        undefined = () if ctx._materialize_non_diff_grads else ctx._non_differentiable
+        results = tuple([NO_TENSOR if _among(y, undefined) else meta_of(y) for y in outputs])
         self.nout, self.result = len(results), results[0]
         self.out_metas = () if single else results
         self.saves_tensors = bool(ctx._for_backward)

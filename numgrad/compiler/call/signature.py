@@ -148,6 +148,9 @@ class CallLayout:
         Lengths and their guards.
     run
         What is called with the inputs.
+    state
+        ``FunctionState`` that takes the results, sets some around the function, and returns the
+        others; None if there are none.
     """
 
     parameters: list[str]
@@ -166,6 +169,7 @@ class CallLayout:
     sizes: Sizes
     run: Callable[..., tuple[Any, ...]]
     record: Callable[..., Sequence[Any]] | None = None
+    state: Any = None
     number: int = 0
     names: dict[str, Any] = field(default_factory=dict)
 

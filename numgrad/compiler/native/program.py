@@ -205,7 +205,7 @@ class NativeProgram:
         layout = self.layout
         leaves = [layout.inputs[k].leaf for k in layout.writes]
         donated = all(leaf is not None and leaf.donated for leaf in leaves)
-        if not donated or layout.touched or layout.gradients:
+        if not donated or layout.touched or layout.gradients or layout.state is not None:
             self._refuse(
                 "it writes to what is around it, or to an argument that is not donated (donate=...)"
             )

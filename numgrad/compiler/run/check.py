@@ -34,13 +34,19 @@ def checked(arguments: Arguments, specialisation: Specialisation) -> Any:
     memory = [(layout.inputs[n].name, arrays[n]) for n in layout.writes]
     leaves = [result.tensor for result in layout.gradients]
     before = _Content(memory, leaves)
+    state = layout.state
+    values = [] if state is None else state.now()
     random = RandomState(parameters.function, [leaf.given for leaf in arguments.leaves])
     out = specialisation.force(arguments)
     after = _Content(memory, leaves)
+    outside = [] if state is None else state.now()
     before.restore()
+    if state is not None:
+        state.set(values)
     with random.restored():
         expected = parameters.call(arguments.rebuild([leaf.given for leaf in arguments.leaves]))
     _compare_trees(parameters.name, out, expected)
+    _compare_trees(parameters.name, outside, [] if state is None else state.now())
     after.compare(parameters.name, _Content(memory, leaves))
     return out
 

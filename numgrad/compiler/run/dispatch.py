@@ -317,7 +317,10 @@ class DispatchWriter:
             lines.append(f"_set_gradient({text}, {value}, {result.present})")
         for k in dict.fromkeys(r.same for r in layout.results if r.same is not None):
             lines.append(f"_o{k} = {self._result(layout.results[k])}")
-        lines.append(f"return {self._returned(layout.nesting, iter(enumerate(layout.results)))}")
+        text = self._returned(layout.nesting, iter(enumerate(layout.results)))
+        lines.append(
+            f"return {text if layout.state is None else f'{self._hold(layout.state)}({text})'}"
+        )
         return lines
 
     def _returned(self, nesting: Nesting, results: Iterator[tuple[int, Result]]) -> str:

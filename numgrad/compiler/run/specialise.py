@@ -379,6 +379,7 @@ class Specialisation:
             sizes=traced.graph.sizes,
             run=self.program.run,
             record=self.tape,
+            state=traced.state,
             number=number,
         )
         self.writer = DispatchWriter(self.layout)

@@ -41,7 +41,7 @@ import warnings
 import zlib
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache, partial
 from itertools import islice
@@ -83,6 +83,9 @@ class SideEffects:
         The step.
     again
         Whether it was traced before and kept something new, which it may not do once more.
+    state
+        The snapshot of what the function may set to Tensors, which ``StateSnapshot.stored`` gives
+        then; what is there for the first time counts as new.
 
     Attributes
     ----------
@@ -95,11 +98,15 @@ class SideEffects:
         For the first side effect, with its line.
     """
 
-    def __init__(self, what: str, function: Callable[..., Any], *, again: bool = False) -> None:
+    def __init__(
+        self, what: str, function: Callable[..., Any], *, again: bool = False,
+        state: StateSnapshot | None = None,
+    ) -> None:  # fmt: skip
         self.what, self.function, self.again = what, function, again
+        self.keeps = state is not None
         self.grown = False
         self.entered: set[CodeType] = set()
-        self.snapshot = StateSnapshot()
+        self.snapshot = state or StateSnapshot()
         self.outer: dict[int, dict[str, Any]] = {}
 
     def __enter__(self) -> SideEffects:
@@ -169,7 +176,14 @@ class SideEffects:
 
     def _compare(self) -> None:
         for entry in self.snapshot.places.values():
-            if (name := entry.changed(again=self.again)) is not None:
+            for key, value in entry.differences(again=self.again):
+                known = entry.known
+                if self.keeps and key in known and is_traced(value):
+                    continue
+                if self.keeps and key is not None and known.get(key) is None:
+                    self.grown = True
+                    continue
+                name = entry.shown(key)
                 self._refuse(f"a change of {name!r}, which lies around it,", entry.where)
             self.grown = self.grown or entry.grown()
 
@@ -266,34 +280,96 @@ class SnapshotEntry:
     before: Any
     parts: str = ""
 
-    def changed(self, *, again: bool = False) -> str | None:
-        """The name of what is not what it was; ``again`` counts what is new."""
-        now = self.picture()
-        if not isinstance(self.before, dict) or not isinstance(now, dict):
-            return None if _same(self.before, now) else self.name
-        for key, x in self.before.items():
+    def differences(self, *, again: bool = False) -> Iterator[tuple[Any, Any]]:
+        """Keys of what is not what it was, and what is there now; ``again`` counts what is new.
+
+        Without a key where parts are not told apart.
+        """
+        before, now = self.before, self.picture()
+        if isinstance(now, list) and (known := self.known) and len(known) == len(now):
+            before, now = known, dict(enumerate(now))
+        if not isinstance(before, dict) or not isinstance(now, dict):
+            if not _same(before, now):
+                yield None, now
+            return
+        for key, x in before.items():
             if not _same(x, now.get(key, _ABSENT)):
-                return self._part(key)
+                yield key, now.get(key, _ABSENT)
         for key, x in now.items():
-            if key not in self.before and (_is_traced(x) or (again and type(key) in _PLAIN)):
-                return self._part(key)
-        return None
+            if key not in before and (is_traced(x) or (again and type(key) in _PLAIN)):
+                yield key, x
+
+    @property
+    def known(self) -> dict[Any, Any]:
+        """What was there by key, or by number in a list."""
+        before = self.before
+        if isinstance(before, list) and isinstance(self.value, list):
+            return dict(enumerate(before))
+        return before if isinstance(before, dict) else {}
+
+    def shown(self, key: Any) -> str:
+        """The name of what is there under a key."""
+        return self.parts.format(name=self.name, key=key) if self.parts else self.name
+
+    def place(self, key: Any) -> tuple[int, Any]:
+        """What sets the place of a key apart from others."""
+        return id(self._cell(key) or self.value), key
+
+    def assign(self, key: Any, value: Any) -> None:
+        """Let a key or an attribute hold a value."""
+        cell = self._cell(key)
+        if cell is not None:
+            cell.cell_contents = value
+        elif isinstance(self.value, dict | list):
+            self.value[key] = value
+        else:
+            kind = type if isinstance(self.value, type) else object
+            kind.__setattr__(self.value, key, value)
+
+    def restore(self) -> None:
+        """Let it hold again what it held."""
+        before, now, value = self.before, self.picture(), self.value
+        if isinstance(before, list) and isinstance(value, list):
+            value[:] = before
+        if not isinstance(before, dict) or not isinstance(now, dict):
+            return
+        for key in now.keys() - before.keys():
+            if isinstance(value, dict):
+                del value[key]
+            else:
+                object.__delattr__(value, key)
+        for key, x in before.items():
+            if now.get(key, _ABSENT) is not x:
+                self.assign(key, x)
+
+    def _cell(self, key: Any) -> Any:
+        """The cell of a variable that lies around a function."""
+        if self.parts != _VARIABLE or not isinstance(self.value, FunctionType):
+            return None
+        names = self.value.__code__.co_freevars
+        return (self.value.__closure__ or ())[names.index(key)]
 
     def grown(self) -> bool:
         """Whether there is something new."""
         return isinstance(self.before, dict) and len(self.picture()) > len(self.before)
-
-    def _part(self, key: Any) -> str:
-        return self.parts.format(name=self.name, key=key)
 
 
 _ITEM, _ATTRIBUTE, _VARIABLE = "{name}[{key!r}]", "{name}.{key}", "{key}"
 
 
 class StateSnapshot:
-    """Snapshot of the state that a step can reach: Note [Reach of a step]."""
+    """Snapshot of the state that a step can reach: Note [Reach of a step].
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    most
+        Number of objects that are looked at.
+    library
+        Whether the attributes of modules, optimizers and schedules of this package are noted too.
+    """
+
+    def __init__(self, most: int = MOST, *, library: bool = False) -> None:
+        self.most, self.library = most, library
         self.places: dict[Any, SnapshotEntry] = {}
         self.seen: dict[int, Any] = {}
         self.suspect = False
@@ -301,10 +377,22 @@ class StateSnapshot:
         self._arrays: list[tuple[np.ndarray, str, str]] = []
         self._bytes = 0
 
+    def stored(self) -> Iterator[tuple[SnapshotEntry, Any, Any]]:
+        """Keys under which traced Tensors stand in place of what was there, and these."""
+        for entry in self.places.values():
+            for key, value in entry.differences():
+                if key is not None and key in entry.known and is_traced(value):
+                    yield entry, key, value
+
+    def restore(self) -> None:
+        """Let everything that can be set hold again what it held."""
+        for entry in self.places.values():
+            entry.restore()
+
     def look(self, results: Iterable[tuple[Any, str, str]]) -> None:
         """Note what is reached from objects, each with its name and the line of a function."""
         waiting = deque((x, name, where, bool(where)) for x, name, where in results)
-        while waiting and len(self.seen) < MOST:
+        while waiting and len(self.seen) < self.most:
             x, name, where, noted = waiting.popleft()
             if type(x) in _PLAIN or id(x) in self.seen:
                 continue
@@ -422,6 +510,10 @@ class StateSnapshot:
 
     def _of_object(self, x: Any, kind: type, name: str, where: str, noted: bool) -> list[Any]:
         own = is_own(kind)
+        if self.library and (own or kind.__module__.startswith("numgrad")) and _has_state(x):
+            result, where = _attributes(x), where or kind.__name__
+            self._note(x, name, where, partial(_attributes, x), _ATTRIBUTE)
+            return [(v, f"{name}.{n}", where, True) for n, v in (*result.items(), ("", kind))]
         if not own and not _is_namespace(x):
             if not kind.__module__.startswith("numgrad"):
                 return []
@@ -437,6 +529,8 @@ class StateSnapshot:
         result = _own_attributes(x, module)
         if line:
             self._note(x, name, line, partial(_own_attributes, x, module), _ATTRIBUTE)
+            if module:
+                self._note(x._buffers, name, line, partial(_items, x._buffers), _ATTRIBUTE)
         reached = [(v, f"{name}.{n}", line, bool(line)) for n, v in result.items()]
         if module:
             reached += [(v, "", "", False) for n, v in _attributes(x).items() if n not in result]
@@ -556,9 +650,10 @@ def _same(a: Any, b: Any) -> bool:
     return False
 
 
-def _is_traced(value: Any) -> bool:
+def is_traced(value: Any) -> bool:
+    """Whether there is a traced Tensor in a value."""
     return any(
-        isinstance(getattr(x, "_array", x), TracedArray)
+        isinstance(getattr(getattr(x, "_tensor", x), "_array", x), TracedArray)
         for leaf in leaves(value)
         for x in (leaf, *(_attributes(leaf).values() if is_own(type(leaf)) else ()))
     )
@@ -596,6 +691,11 @@ def _is_namespace(x: Any) -> bool:
     argparse = sys.modules.get("argparse")  # before it is imported, nobody has one of its
     kinds = (types.SimpleNamespace, *filter(None, [getattr(argparse, "Namespace", None)]))
     return isinstance(x, kinds)
+
+
+def _has_state(x: Any) -> bool:
+    """Whether an object is a module, an optimizer or a schedule."""
+    return hasattr(type(x), "state_dict")
 
 
 def _is_hooks(x: Any) -> bool:

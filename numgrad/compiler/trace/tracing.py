@@ -37,6 +37,7 @@ from numgrad.compiler.messages import name_line, no_internal_error, raised_at
 from numgrad.compiler.trace import diagnostics
 from numgrad.compiler.trace.arrays import Captured, TracedArray, share, source_of
 from numgrad.compiler.trace.cut import Cut, cut
+from numgrad.compiler.trace.function_state import FunctionState
 from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.promoted_numbers import Key, Promotion, Substitution
 from numgrad.compiler.trace.tracer import Tracer
@@ -131,6 +132,8 @@ class Traced:
         The graph and its gradients, if anything is to be differentiated.
     made
         Guards of what the function stored around itself.
+    state
+        What it sets around itself, if there is anything: Note [State of functions].
     """
 
     graph: Graph
@@ -147,6 +150,7 @@ class Traced:
     wanted: list[int] = field(default_factory=list)
     parts: Cut | None = None
     made: list[Source] = field(default_factory=list)
+    state: FunctionState | None = None
 
 
 def trace(
@@ -199,6 +203,7 @@ def trace(
             function = stack.enter_context(substitution.replaced(tracer.promotion.numbers))
         try:
             with (
+                FunctionState(parameters.function, captures.codes) as function_state,
                 told(kinds),
                 clocks_watched(parameters.name, captures.process.clocked),
                 no_internal_error(
@@ -211,7 +216,8 @@ def trace(
             raise
         tracer.leave_generators()
         leaves: list[Any] = []
-        nesting = flatten(out, leaves, DEEPEST)
+        keeps = bool(function_state.writes)
+        nesting = flatten((out, function_state.values) if keeps else out, leaves, DEEPEST)
         results = [_result(parameters.name, tracer, leaf) for leaf in leaves]
         results = share(tracer, leaves, results)
         if tracer.promotion is not None:
@@ -251,6 +257,7 @@ def trace(
         tracer.looked_at,
     )
     traced.made = made
+    traced.state = function_state if keeps else None
     _set_outputs(tracer, traced)
     positions = {entry.value: n for n, entry in enumerate(traced.inputs)}
     calls = [node for node in graph.nodes if node.op == CALL]

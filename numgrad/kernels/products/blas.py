@@ -115,7 +115,42 @@ def external(name: str, dtype: str) -> str:
     return f"numgrad.kernels.products.gemm:{name}_{dtype}"
 
 
-for _call in (gemm, batched_gemm, parallel_gemm):
+@instruction
+def table_gemm(like, m, n, count, a, places, terms, b, c, ldc, add):
+    """``c = product``, or ``c += product`` if ``add``, of factors that tables tell where to read.
+
+    ``c[r, j]`` is the sum over l of ``a[places[r, 0] + terms[l, 0]] * b[terms[l, 1] + j]``: Note
+    [Implicit products] in ``kernels.convolutions``. It never calls BLAS. Complex numbers are not
+    for it.
+
+    Parameters
+    ----------
+    like
+        Numba's type of the elements: float32, float64.
+    m, n, count
+        Rows and columns of c, terms of a sum.
+    places, terms
+        Addresses of pairs of int64, distances in bytes.
+    a, b, c
+        Addresses. Where n is no multiple of the elements of a tile, b and c may be read, and c
+        written, up to ``SPARE`` bytes behind the last column.
+    ldc
+        Elements from one row to the next.
+    """
+
+
+SPARE = 256
+
+
+@instruction
+def lay_out(like, source, column, rows, columns, target, across):
+    """Write a matrix of contiguous columns, ``column`` bytes apart, with rows of ``across``.
+
+    There are as many elements of zero behind each row as it has fewer ``columns``.
+    """
+
+
+for _call in (gemm, batched_gemm, parallel_gemm, table_gemm, lay_out):
     _call.external = external
 
 
@@ -132,6 +167,11 @@ def tile(like, rows, vectors, width, a, row_a, step_a, b, row_b, count, c, row_c
     ``vectors`` SIMD vectors of ``width`` bytes (literals) hold. With ``add`` a sum starts from what
     c holds. Elements in rows of b and c are contiguous.
     """
+
+
+@instruction
+def table_tile(like, rows, vectors, width, a, places, terms, b, count, c, row_c, left, add):
+    """``tile`` of factors that tables tell where to read, as ``table_gemm`` has them."""
 
 
 @instruction

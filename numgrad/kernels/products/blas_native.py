@@ -1,6 +1,6 @@
 """The native compiler's definitions of the instructions of ``blas``: tiles in registers, calls."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -224,8 +224,38 @@ def _tile(
     code: _Code, height: int, width: int, a: Number, row_a: Number, step_a: Number, b: Number,
     row_b: Number, count: Number, c: Number, row_c: Number, left: Number, add: Number,
 ) -> None:  # fmt: skip
-    lanes = code.lanes
+    def steps(at: Number) -> tuple[Number, Number]:
+        return do.binary(code.f, "*", at, step_a), do.binary(code.f, "*", at, row_b)
+
     sources = code.rows(a, row_a, height, left)
+    _sum_tile(code, width, sources, steps, b, count, c, row_c, left, add)
+
+
+def table_tile(
+    body: InstructionContext, like: Known, rows: Number, vectors: Number, width: Number, a: Number,
+    places: Number, terms: Number, b: Number, count: Number, c: Number, row_c: Number,
+    left: Number, add: Number,
+) -> None:  # fmt: skip
+    assert rows.literal is not None
+    assert vectors.literal is not None
+    code, table = _Code(body, body.dtype_of(like), width.literal), _Code(body, INT64)
+
+    def steps(at: Number) -> tuple[Number, Number]:
+        pair = code.along(terms, at, integer(16))
+        return table.load(pair), table.load(pair, offset=8)
+
+    entries = table.rows(places, integer(16), rows.literal, left)
+    sources = [code.add(a, table.load(entry)) for entry in entries]
+    _sum_tile(code, vectors.literal, sources, steps, b, count, c, row_c, left, add)
+
+
+def _sum_tile(
+    code: _Code, width: int, sources: list[Number],
+    steps: Callable[[Number], tuple[Number, Number]], b: Number, count: Number, c: Number,
+    row_c: Number, left: Number, add: Number,
+) -> None:  # fmt: skip
+    """Add up a tile whose factors lie ``steps(l)`` bytes behind their first elements."""
+    lanes, height = code.lanes, len(sources)
     targets = code.rows(c, row_c, height, left)
     offsets = [v * code.width for v in range(width)]
     targets_of_sums = [(target, offset) for target in targets for offset in offsets]
@@ -234,10 +264,11 @@ def _tile(
         for total, (target, offset) in zip(sums, targets_of_sums, strict=True):
             code.put(total, code.load(target, lanes, offset))
     with code.loop(count) as at:
-        row = code.along(b, at, row_b)
+        step_a, step_b = steps(at)
+        row = code.add(b, step_b)
         factors = [code.load(row, lanes, offset) for offset in offsets]
         for r, source in enumerate(sources):
-            x = code.spread(code.load(code.along(source, at, step_a)))
+            x = code.spread(code.load(code.add(source, step_a)))
             for v, factor in enumerate(factors):
                 total = sums[r * width + v]
                 code.put(total, code.multiply_add(x, factor, code.get(total)))

@@ -61,7 +61,7 @@ LONG = 1024
 MULTIPLY_NS = {"float32": 0.02, "float64": 0.04}
 """Nanoseconds that a multiplication takes, about."""
 
-_PARAMETERS = {"gemm": 13, "batched_gemm": 17, "parallel_gemm": 12}
+_PARAMETERS = {"gemm": 13, "batched_gemm": 17, "parallel_gemm": 12, "table_gemm": 10, "lay_out": 6}
 
 
 def compile_function(function: str) -> Kernel:
@@ -81,6 +81,8 @@ def native_source(function: str) -> KernelSource:
     parallel = name == "parallel_gemm" and dtype in MULTIPLY_NS
     if name == "batched_gemm":
         template, externals = _BATCHED, [external("gemm", dtype)]
+    elif name in ("table_gemm", "lay_out"):
+        template, externals = _TABLES if name == "table_gemm" else _LAY_OUT, []
     elif name == "parallel_gemm":
         template, externals = _PARALLEL if parallel else _PASSED_ON, [external("gemm", dtype)]
     else:
@@ -109,6 +111,7 @@ def native_source(function: str) -> KernelSource:
         row_width=VECTOR_BYTES,
         panel=PANEL_BYTES,
         slim=SLIM_ROWS,
+        half=max(width // 2, 16),
         edge=max(2 * rows * width, SLIM_ROWS * width, 4 * VECTOR_BYTES),
         bits=_integer_bits(),
         share=int(WORK_PER_THREAD_NS / MULTIPLY_NS.get(dtype, 1.0)),
@@ -322,6 +325,60 @@ def kernel(
             a + i * stride_a * {size}, lda, b + i * stride_b * {size}, ldb,
             c + i * stride_c * {size}, ldc, add or (i > 0 and stride_c == 0), alone,
         )
+"""
+
+_TABLES = """
+from numba import {dtype}
+from numgrad.kernels.products.blas import table_tile
+
+def kernel(m, n, count, a, places, terms, b, c, ldc, add):
+    row_c = ldc * {size}
+    for low in range(0, count, {depth}):
+        some, pairs, more = min({depth}, count - low), terms + low * 16, add or low > 0
+        if m <= 2 and n > {wide}:
+            for left in range(0, n, 2 * {wide}):
+                table_tile(
+                    {dtype}, 2, 4, {width}, a, places, pairs, b + left * {size}, some,
+                    c + left * {size}, row_c, m, more,
+                )
+            continue
+        for left in range(0, n, {wide}):
+            factor, columns = b + left * {size}, min({wide}, n - left)
+            if columns > {narrow}:
+                for i in range(0, m, {rows}):
+                    table_tile(
+                        {dtype}, {rows}, 2, {width}, a, places + i * 16, pairs, factor, some,
+                        c + i * row_c + left * {size}, row_c, m - i, more,
+                    )
+            elif columns * {size} > {half}:
+                for i in range(0, m, {slim}):
+                    table_tile(
+                        {dtype}, {slim}, 1, {width}, a, places + i * 16, pairs, factor, some,
+                        c + i * row_c + left * {size}, row_c, m - i, more,
+                    )
+            else:
+                for i in range(0, m, {slim}):
+                    table_tile(
+                        {dtype}, {slim}, 1, {half}, a, places + i * 16, pairs, factor, some,
+                        c + i * row_c + left * {size}, row_c, m - i, more,
+                    )
+"""
+
+_LAY_OUT = """
+from numba import {dtype}
+from numgrad.kernels.products.blas import clear, gather, turn
+
+def kernel(source, column, rows, columns, target, across):
+    line = across * {size}
+    if columns < across:
+        clear(target, rows * line)
+    for left in range(0, columns, {narrow}):
+        some, there = min({narrow}, columns - left), target + left * {size}
+        first = source + left * column
+        if some == {narrow}:
+            turn({dtype}, {width}, first, column, rows, there, line)
+        else:
+            gather({dtype}, first, {size}, column, rows, some, there, line)
 """
 
 # blocks are never so narrow that they would be taken for vectors, which have other bits

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from numgrad.autograd import anomaly as base
+from numgrad.torch.autograd.graph import node_name
 
 
 class _OfGradients:
     def _changes(self) -> dict[str, Any]:
         changes = super()._changes()  # pyright: ignore[reportAttributeAccessIssue]
-        return {**changes, "check_nan": changes["check_nan"] and base.GRADIENTS}
+        changes["check_nan"] = changes["check_nan"] and base.GRADIENTS
+        return {**changes, "anomaly": changes["anomaly"] and node_name}
 
 
 class detect_anomaly(_OfGradients, base.detect_anomaly):

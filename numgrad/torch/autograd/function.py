@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from numgrad.autograd import function as base
+from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.variable import Tensor as Base
+from numgrad.core.interpreter import state
 from numgrad.errors import warn
 from numgrad.torch.autograd.graph import node_class
 from numgrad.torch.wrapping import (
@@ -38,6 +40,16 @@ class FunctionCtx(base.FunctionCtx):
         return super()._tensors(method, unwrap(tensors))
 
 
+def _wrapped(result: Any, args: tuple) -> Any:
+    """A result, of the class of a user's if it shows an argument of that class as it came."""
+    for a in args if isinstance(result, Base) else ():
+        kind = type(a)
+        own = isinstance(a, Tensor) and hasattr(kind, "__torch_function__")
+        if own and a._tensor._array is result._array:
+            return kind.__torch_function__(lambda *_: wrap(result), (kind,), (a,))
+    return wrap(result)
+
+
 class Function(base.Function):
     """Base of operations whose forward and backward a user writes."""
 
@@ -48,16 +60,20 @@ class Function(base.Function):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Call the Function."""
-        if cls.setup_context is base.Function.setup_context:
+        if (
+            cls.setup_context is base.Function.setup_context
+            and (state.transforms or state.interpreters)
+            and (state.transforms or any(isinstance(a, Batched) for a in unwrap(args)))
+        ):
             refuse_transformed(f"autograd.Function {cls.__name__} without setup_context")
         given = [known(a)._tensor if isinstance(a, Tensor) else unwrap(a) for a in args]
         result = super().apply(*given, **(unwrap(kwargs) if kwargs else kwargs))
         ours = {id(b): a for a, b in zip(args, given, strict=True) if a is not b}
         if not isinstance(result, tuple):
-            return ours[id(result)] if id(result) in ours else wrap(result)
+            return ours[id(result)] if id(result) in ours else _wrapped(result, args)
         for r in result:
             if id(r) not in ours:
-                ours[id(r)] = wrap(r)
+                ours[id(r)] = _wrapped(r, args)
         return tuple([ours[id(r)] for r in result])
 
     @classmethod

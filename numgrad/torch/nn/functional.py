@@ -2,10 +2,9 @@
 
 from functools import partial as _partial
 
-from numgrad.nn import functional as _base
 from numgrad.torch.calls import function_of as _function_of, table as _table
 from numgrad.torch.missing import refuse as _refuse
-from numgrad.torch.nn.layers import DTYPES as _DTYPES, applied as _applied
+from numgrad.torch.nn.layers import FUNCTIONS as _FUNCTIONS
 
 _ROWS = """
 [float 0:2 function values]
@@ -15,10 +14,7 @@ cosine_similarity(x1, x2, dim=1, eps=1e-8): (
 [float 0:1 function values axis]
 normalize(input, p=2.0, dim=1, eps=1e-12): _base.normalize(input, p, dim, eps)
 """
-for _name in dir(_base):
-    if _name[0] != "_":
-        globals()[_name] = _applied(getattr(_base, _name), _name, _DTYPES.get(_name))
-        globals()[_name].__module__ = __name__
+globals().update(_FUNCTIONS)
 for _name, _row in _table("nn.functional", globals(), _ROWS).items():
     globals()[_name] = _function_of(_row)
 for _name in ("relu", "elu", "celu", "selu", "hardtanh", "leaky_relu", "rrelu", "threshold"):

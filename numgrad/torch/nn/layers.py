@@ -15,15 +15,18 @@ import copy
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from types import FunctionType
+from types import CellType, FunctionType
 from typing import Any, ClassVar
 
 from numgrad import nn
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.errors import NumgradError
+from numgrad.nn import functional
+from numgrad.nn.applied import Applied
 from numgrad.nn.module.members import KINDS
+from numgrad.tensors.learned_calls import LearnedEntry
 from numgrad.torch import dtypes
-from numgrad.torch.calls import cast, check_equal, write
+from numgrad.torch.calls import ARGUMENTS, cast, check_equal, write
 from numgrad.torch.nn.module import Module, containers, hooks, members
 from numgrad.torch.specialization import GIVEN, specialize
 from numgrad.torch.wrapping import (
@@ -184,6 +187,13 @@ def without_legacy(options: dict[str, Any]) -> dict[str, Any]:
 def applied(function: Callable[..., Any], name: str, rule: str | None, layer: bool = False) -> Any:
     """A function of numgrad's functional, or the forward of a ``layer``, of wrappers."""
 
+    def compute(given: list[Any], params: dict[str, Any], owner: Any = None) -> Any:
+        if rule is not None:
+            of_dtypes(name, rule, given, params, owner)
+        elif "_pool" in name and list(given[2:3]) in ([()], [[]]):
+            given[2] = None  # the stride is the length of the window
+        return function(*given, **params)
+
     @wraps(function)
     def called(*args: Any, **params: Any) -> Any:
         given = [a._tensor if type(a) is Tensor else unwrap(a) for a in args]
@@ -191,12 +201,8 @@ def applied(function: Callable[..., Any], name: str, rule: str | None, layer: bo
         if params:
             out = params.pop("out", None)
             params = {key: unwrap(value) for key, value in without_legacy(params).items()}
-        if rule is not None:
-            of_dtypes(name, rule, given, params, args[0] if layer else None)
-        elif "_pool" in name and list(given[2:3]) in ([()], [[]]):
-            given[2] = None  # the stride is the length of the window
         try:
-            result = function(*given, **params)
+            result = compute(given, params, args[0] if layer else None)
         except NumgradError as error:
             as_runtime_error(error)
             raise
@@ -207,7 +213,46 @@ def applied(function: Callable[..., Any], name: str, rule: str | None, layer: bo
             return first  # in place, or nothing to do
         return wrapped(result) if type(result) is Base else wrap(result)
 
+    called.__module__ = "numgrad.torch.nn.functional"
+    return _learned(called, compute) if name in _LEARNED else called
+
+
+_LEARNED = """
+celu cross_entropy elu gelu hardshrink hardsigmoid hardswish hardtanh huber_loss l1_loss layer_norm
+leaky_relu linear log_softmax logsigmoid mish mse_loss nll_loss relu relu6 selu sigmoid silu
+smooth_l1_loss softmax softmin softplus softshrink softsign tanh tanhshrink
+""".split()  # noqa: SIM905
+"""Functions of which machine code learns calls that are one operation, none of them in place."""
+
+
+def _learned(python: Callable[..., Any], compute: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, whose calls machine code learns once it is in use."""
+    names = [*inspect.signature(python).parameters]
+    inplace = names.index("inplace") if "inplace" in names else len(names)
+    enter: Any = None
+
+    @wraps(python)
+    def called(*args: Any, **params: Any) -> Any:
+        nonlocal enter
+        if len(args) == inplace + 1 and args[inplace] is False:
+            args = args[:inplace]
+        if len(args) > inplace or params.get("inplace"):  # which is not to be done twice
+            return python(*args, **params)
+        if enter is None:
+            if not ARGUMENTS.in_use:
+                return python(*args, **params)
+            enter = LearnedEntry(python.__name__, python, compute, ARGUMENTS, unwrap).call
+        return enter(*args, **params)
+
     return called
+
+
+FUNCTIONS = {
+    name: applied(getattr(functional, name), name, DTYPES.get(name))
+    for name in dir(functional)
+    if name[0] != "_"
+}
+"""Functions of ``torch.nn.functional``."""
 
 
 class Layer(Module):
@@ -230,6 +275,19 @@ class Layer(Module):
         own = getattr(self._layer, "reset_parameters", None)
         if reset is not None and getattr(reset, "__wrapped__", None) is not own:
             self.reset_parameters()  # one of a subclass
+
+
+def _forward(cls: type[nn.Module]) -> Any:
+    """``forward`` of a layer that applies one of ``FUNCTIONS``; None for others."""
+    own: Any = cls.forward
+    if cls is nn.Linear:
+        return lambda self, input: FUNCTIONS["linear"](input, self.weight, self.bias)
+    applies = issubclass(cls, Applied) and own.__code__.co_freevars == ("_given",)
+    name = own.__closure__[0].cell_contents.__name__ if applies else ""
+    if name not in _LEARNED:
+        return None
+    cell = CellType(FUNCTIONS[name])
+    return FunctionType(own.__code__, own.__globals__, "forward", own.__defaults__, (cell,))
 
 
 def _class_method(member: classmethod) -> classmethod:
@@ -268,7 +326,7 @@ def layer_class(name: str, cls: type[nn.Module], bases: tuple[type, ...]) -> typ
     namespace["_view"] = _view_class(name, cls)
     namespace["_has_dtype"] = "dtype" in signature.parameters
     rule = DTYPES.get(name, "one" if namespace["_has_dtype"] else None)
-    namespace["forward"] = applied(cls.forward, name, rule, layer=True)
+    namespace["forward"] = _forward(cls) or applied(cls.forward, name, rule, layer=True)
     made: Any = type(name, bases, namespace)
     LAYERS[cls] = made
     return made
