@@ -20,13 +20,9 @@ _COPIED = ("maximum", "minimum")  # there are no methods in place
 
 def _each(name: str, method: str, inplace: bool) -> Callable[..., Any]:
     def called(self: Sequence[Tensor], *args: Any, **params: Any) -> Any:
-        count = len(self)
-        columns = [a if isinstance(a, list | tuple) else [a] * count for a in args]
-        for column in columns:
-            if len(column) != count:
-                raise NumgradRuntimeError(
-                    f"{name}: lists must have as many members, got {count} and {len(column)}"
-                )
+        columns = [a if isinstance(a, list | tuple) else [a] * len(self) for a in args]
+        if any(len(column) != len(self) for column in columns):
+            raise NumgradRuntimeError(f"{name}: needs lists of {len(self)} members, as the first")
         results = []
         for x, *rest in zip(self, *columns, strict=True):
             if method[:4] == "addc" and len(rest) == 3:
