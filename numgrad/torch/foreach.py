@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numgrad.errors import NumgradRuntimeError
-from numgrad.torch.wrapping import Tensor
+from numgrad.torch.wrapping import Tensor, named
 
 _OF_ONE = (
     "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 "
@@ -33,9 +33,7 @@ def _each(name: str, method: str, inplace: bool) -> Callable[..., Any]:
                 results.append(getattr(x, method + "_" * inplace)(*rest, **params))
         return self if inplace else tuple(results)
 
-    called.__name__ = called.__qualname__ = name
-    called.__doc__ = f"Call ``{method}`` of each Tensor, with numbers or lists of further operands."
-    return called
+    return named(called, name, f"Call ``{method}`` of each Tensor, with numbers or lists.")
 
 
 FUNCTIONS = {
