@@ -58,10 +58,8 @@ class dtype:
             If nothing is computed with this one.
         """
         if self._numpy is None:
-            raise NumgradNotImplementedError(
-                f"torch.{self._name}: numgrad computes with float32, float64, complex64, "
-                "complex128, integers and booleans on the CPU; use float32"
-            )
+            known = "float32, float64, complex64, complex128, integers and booleans; use float32"
+            raise NumgradNotImplementedError(f"torch.{self._name}: numgrad computes with {known}")
         return self._numpy
 
     def to_real(self) -> dtype:
@@ -298,10 +296,8 @@ class device:
         kind, _, number = name.partition(":")
         self.type, self.index = kind, int(number) if number else index
         if kind not in ("cpu", "meta"):
-            raise NumgradRuntimeError(
-                f"device {name!r}: numgrad computes on the CPU; use torch.device('cpu'), as "
-                "scripts do where torch.cuda.is_available() is False"
-            )
+            way = "torch.device('cpu'), as scripts do where torch.cuda.is_available() is False"
+            raise NumgradRuntimeError(f"device {name!r}: numgrad computes on the CPU; use {way}")
         if kind == "meta":
             raise NumgradNotImplementedError("device 'meta': Tensors without memory do not exist")
 

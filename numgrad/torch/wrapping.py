@@ -162,10 +162,8 @@ def _through(function: Callable[[Any], Any], value: Any) -> Any:
 def refuse_transformed(what: str) -> None:
     """Raise in a function that ``torch.func`` transforms, whose graph is the transform's."""
     if state.transforms or (state.interpreters and levels()):
-        raise NumgradRuntimeError(
-            f"{what} is not for use inside of a function that torch.func transforms; leave what "
-            "is differentiated to transforms, which can be nested"
-        )
+        way = "leave what is differentiated to transforms, which can be nested"
+        raise NumgradRuntimeError(f"{what}: not in a function that torch.func transforms; {way}")
 
 
 class ArgumentError(NumgradValueError, NumgradRuntimeError):
