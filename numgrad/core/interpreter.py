@@ -565,8 +565,10 @@ def bind_recorded(op: Any, args: tuple, params: dict[str, Any]) -> tuple[Any, An
 def above_ground() -> int:
     """How many interpreters lie below the first that a trace on top of them sees."""
     stack = state.interpreters
-    grounds = (k + 1 for k in reversed(range(len(stack))) if isinstance(stack[k], BaseInterpreter))
-    return next(grounds, 0)
+    for k in reversed(range(len(stack))):
+        if isinstance(stack[k], BaseInterpreter):
+            return k + 1
+    return 0
 
 
 def drawn(*arguments: Any, **options: Any) -> Any:

@@ -177,6 +177,7 @@ class Op(Documented):
         self.shape_rule: Callable[..., Any] | None = None
         self.batching: Callable[..., Any] | None = None
         self._enter: Callable[..., Any] | None = None
+        self.in_python: Any = None  # the function behind calls that is written in Python
         self.shortcuts: Any = None  # what machine code knows of calls, with a method ``clear``
         if register:
             known = OPS.get(self.name)

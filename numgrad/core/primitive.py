@@ -24,6 +24,7 @@ class View(Op):
     that returns a tuple has as many outputs; ``g`` of its formulas is a tuple then.
     """
 
+    planned = True
     result = "A view of ``x`` where that is possible, else a copy; its dtype is that of ``x``."
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
@@ -78,10 +79,13 @@ class View(Op):
 class ViewCall(Call):
     """A call of a view, whose results may be several and of another dtype (``astype``)."""
 
-    __slots__ = ("dtype", "floating", "nout", "out_metas", "shape")
+    __slots__ = ("_gradient_view", "dtype", "floating", "nout", "out_metas", "shape")
 
     def __init__(self, op: Op, metas: tuple, params: dict[str, Any], out: Any) -> None:
         super().__init__(op, metas, params)
+        self._gradient_view: Any = ()
+        """Shape, offset and strides of the gradient in a contiguous one of the result, if that is
+        a view too; None if it is not, empty as long as nobody asked."""
         if type(out) is tuple:
             self.nout = len(out)
             self.out_metas = tuple(Meta(o.shape, o.dtype) for o in out)
@@ -97,6 +101,27 @@ class ViewCall(Call):
 
     def differentiable(self, k: int) -> bool:
         return self.floating and self.op.inputs[k] in self.op.formulas
+
+    def backward(self, mask: int, g: Any, saved: Sequence[Any]) -> tuple[list[Any], int]:
+        plain = type(g) is np.ndarray and g.flags.c_contiguous and not saved
+        if plain and self._gradient_view:
+            shape, offset, strides = self._gradient_view
+            return [np.ndarray(shape, g.dtype, g, offset, strides)], 0
+        gradients, owned = super().backward(mask, g, saved)
+        if plain and self._gradient_view is not None:
+            self._gradient_view = _view_in(g, gradients)
+        return gradients, owned
+
+
+def _view_in(x: np.ndarray, results: Sequence[Any]) -> tuple | None:
+    """Shape, offset and strides of the one result in a contiguous array that it is a view of."""
+    y = results[0]
+    if len(results) > 1 or y is None or not y.size or y.dtype != x.dtype:
+        return None
+    if y is not x and y.base is not x and (y.base is None or y.base is not x.base):
+        return None
+    offset = y.__array_interface__["data"][0] - x.__array_interface__["data"][0]
+    return y.shape, offset, y.strides
 
 
 def checked(operation: str, x: np.ndarray, function: Any, *args: Any, **params: Any) -> Any:

@@ -19,7 +19,17 @@ import numpy as np
 
 from numgrad.core.abstract import AbstractLength, broadcast_lengths, made
 from numgrad.core.batching import BatchOperand, with_parameters
-from numgrad.core.declare import OPS, Meta, Op, View, bind, primitive, refuse_mask, state
+from numgrad.core.declare import (
+    OPS,
+    Meta,
+    Op,
+    View,
+    bind,
+    interpret,
+    primitive,
+    refuse_mask,
+    state,
+)  # fmt: skip
 from numgrad.errors import NumgradError, NumgradIndexError
 from numgrad.operations.arrangement import permute_dims
 from numgrad.operations.shape import as_operand, reshape
@@ -66,7 +76,7 @@ class Subscript(View):
             entries = tuple([plain_part(entry, x.shape) for entry in entries])
             if not all(map(is_basic_part, entries)):
                 return _advanced(x, entries)
-        return bind(self, (x,), {"index": entries})
+        return interpret(self, (x,), {"index": entries})
 
 
 def _subscript(**options: Any) -> Any:

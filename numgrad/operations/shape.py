@@ -9,7 +9,18 @@ import numpy as np
 from numgrad.codegen.dtypes import check_dtype, convert
 from numgrad.core.abstract import AbstractLength, broadcast_lengths, refuse_abstract
 from numgrad.core.batching import BatchOperand, apply, shifted, unchanged, with_parameters
-from numgrad.core.declare import OPS, Meta, Op, View, bind, composite, primitive, refuse_mask, view
+from numgrad.core.declare import (
+    OPS,
+    Meta,
+    Op,
+    View,
+    bind,
+    composite,
+    interpret,
+    primitive,
+    refuse_mask,
+    view,
+)  # fmt: skip
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shared_rules import integers
 
@@ -78,19 +89,17 @@ def _as_shape(operation: str, shape: Any) -> tuple[int, ...]:
 class Spread(View):
     """A view whose tuple of integers may be written as separate arguments: ``x.reshape(2, 3)``."""
 
-    @property
-    def entry(self) -> Any:
-        return self.__call__
-
-    def __call__(self, *args: Any, **params: Any) -> Any:
+    @staticmethod
+    def bind(op: Op, args: tuple, params: dict[str, Any]) -> Any:
+        """Call the interpreter with integers as one argument, and orders as they are here."""
         if len(args) > 2 and all(hasattr(a, "__index__") for a in args[1:]):
             args = (args[0], args[1:])
-        if len(args) > 1 and isinstance(args[-1], str) and "order" in self.params:
+        if len(args) > 1 and isinstance(args[-1], str) and "order" in op.params:
             args, params = args[:-1], {**params, "order": args[-1]}
         if params.get("order") in ("A", "K"):
-            x = args[0] if args else params.get("x", params.get(self.spellings.get("x", "x")))
-            params["order"] = _memory_order(self.name, x, params["order"])
-        return bind(self, args, params)
+            x = args[0] if args else params.get("x", params.get(op.spellings.get("x", "x")))
+            params = {**params, "order": _memory_order(op.name, x, params["order"])}
+        return interpret(op, args, params)
 
 
 def _memory_order(operation: str, x: Any, order: str) -> str:

@@ -21,7 +21,7 @@ from numgrad.compiler.run import program, specialise
 from numgrad.core.interpreter import state
 from numgrad.core.primitive import View
 from numgrad.errors import generated
-from numgrad.operations import index, join, shape, write
+from numgrad.operations import index, join, write
 from numgrad.operations.index import is_basic
 from numgrad.optim import optimizer as step_hooks
 from numgrad.profiler import notes as kinds
@@ -384,7 +384,6 @@ def _bytes_of_step(optimizer: Any) -> tuple[int, int]:
 _WRAPPED: list[tuple[Any, str, Wrapper]] = [
     (index.Subscript, "__call__", _called),
     (join.Join, "__call__", _called),
-    (shape.Spread, "__call__", _called),
     (write.IndexPut, "__call__", _called),
     (Tensor, "__getitem__", _subscripted),
     (backward, "walk", _walked),

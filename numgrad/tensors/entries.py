@@ -53,6 +53,7 @@ from numgrad.core.prepared import Prepared
 from numgrad.core.primitive import Composite
 from numgrad.dataclass import dataclass
 from numgrad.errors import generated
+from numgrad.tensors.learned_calls import learned_by
 from numgrad.tensors.recorder import MOST_OPERANDS, recorded_by, stand_aside
 from numgrad.tensors.recording import new_tensor
 
@@ -78,11 +79,12 @@ def eager_entry(op: Op) -> Callable[..., Any]:
         template = Template(len(op.inputs), optional, checked, op.whole)
         entry = _compiled(template)(op, op.plans, None)
     else:
-        entry = _compiled(Template(0))(op, None, None)
+        entry = _compiled(Template(0, whole=hasattr(op, "bind")))(op, None, None)
     with ENTRIES:
         _made.add(entry)
         _recode(entry)
-    return recorded_by(op, entry)
+    op.in_python = entry
+    return recorded_by(op, learned_by(op, entry))
 
 
 def watch(names: dict[str, Any] | None, noting: Sequence[str] = ()) -> None:
@@ -179,7 +181,7 @@ class Template:
     checked
         Whether the operation looks at integers before it computes with them.
     whole
-        That of ``Planned``.
+        That of ``Planned``; of others whether they look at operands first.
     axes
         Whether the plan follows from the parameters too, as they were written.
     watched

@@ -11,25 +11,28 @@ numbers, or whose results depend on more than dtypes, shapes and arguments, are 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
-from numgrad.autograd.variable import TENSORS, Tensor, root
+from numgrad.autograd.variable import NO_GRAD_VIEW, TENSORS, Tensor, root
 from numgrad.codegen.cpython import argument_calls as words, offsets, records
 from numgrad.codegen.cpython.c_api import Words
 from numgrad.core.arguments import complete
 from numgrad.core.axis import AxisOp
 from numgrad.core.elementwise import Elementwise
-from numgrad.core.interpreter import Interpreter, ThreadSettings
-from numgrad.core.op import Op, on_forget
+from numgrad.core.interpreter import Interpreter, ThreadSettings, interpret
+from numgrad.core.op import OPS, Op, on_forget
 from numgrad.core.primitive import View
+from numgrad.errors import NumgradError
+from numgrad.tensors.conversions import enter_again
 from numgrad.tensors.recorder import CallRecorder, record_of
 
 MOST_CALLS = 1000
 """Calls that are learned of a function; a program with more of them does without."""
-_VALUES = (int, float, bool, complex, str, type(None), np.dtype)
+_VALUES = (int, float, bool, complex, str, type(None))
 
 
 class Observer(Interpreter):
@@ -40,7 +43,7 @@ class Observer(Interpreter):
 
     def bind(self, op: Any, args: tuple, params: dict[str, Any]) -> Any:
         with ThreadSettings(interpreters=()):
-            out = op(*args, **params)
+            out = interpret(op, args, params)
         self.calls.append((op, args, params, out))
         return out
 
@@ -62,6 +65,8 @@ class LearnedEntry:
         Makes of an argument what ``function`` gets.
     facts
         Whether results are numbers that follow from dtypes and shapes.
+    op
+        The operation that it is, if it is one.
 
     Attributes
     ----------
@@ -79,8 +84,9 @@ class LearnedEntry:
         recorder: CallRecorder,
         unwrap: Callable[[Any], Any],
         facts: bool = False,
+        op: Op | None = None,
     ) -> None:
-        self._facts = facts
+        self._facts, self._op = facts, op
         self.entry, self._function, self._unwrap, self._left = entry, function, unwrap, MOST_CALLS
         self._table: list[Words | None] = [None] * records.PLACES
         own = Words.of(recorder.objects, entry, self._call_and_learn, self._table)
@@ -95,9 +101,9 @@ class LearnedEntry:
         out = self.entry(*args, **params)
         if self._left:
             self._left -= 1
-            result = self._unwrap(out)
-            wrapped = type(out) is not type(result)  # or it is a tuple, a number, an operand
-            result = result if wrapped or self._facts else None
+            operand = any(a is out for a in (*args, *params.values()))
+            result = None if operand else self._unwrap(out)
+            self._table[place ^ 1] = self._table[place]
             self._table[place] = self._record(args, params, result)
         return out
 
@@ -112,13 +118,13 @@ class LearnedEntry:
             if described is None:
                 return None
             arguments += described
-        if type(result) in (int, bool):
+        if self._facts and type(result) in (int, bool):
             known = words.FACT, id(result), [], 0, None, ()
             users += (result,)  # which is held
             given.append(result)
         else:
             known = _one_operation(self._function, given, len(args), params, result)
-        if known is None:
+        if known is None or known[1] is self._op:
             known = words.PYTHON, None, [], 0, None, ()
         way, plan, operands, positional, names, array = known
         shape = list(array) + [0] * (3 + 2 * records.MOST_AXES - len(array))
@@ -128,6 +134,30 @@ class LearnedEntry:
         constants = [a for a, b in zip(users, given, strict=True) if type(b) not in TENSORS]
         record.referenced += [*constants, operands]  # integers too, which are no words here
         return record
+
+
+def learned_by(op: Op, entry: Callable[..., Any]) -> Callable[..., Any]:
+    """The function behind calls of an operation whose parameters machine code learns."""
+    if not (ARGUMENTS.in_use and isinstance(op, View | AxisOp)) or "index" in op.params:
+        return entry  # there may be as many indices as calls
+
+    def function(args: list[Any], params: dict[str, Any]) -> Any:
+        return entry(*args, **params)
+
+    return LearnedEntry(op.name, entry, function, ARGUMENTS, lambda a: a, op=op).call
+
+
+def _install() -> None:
+    for op in list(OPS.values()):
+        if op.entered:
+            op.enter_by(learned_by(op, op.entry))
+    enter_again()
+
+
+ARGUMENTS = CallRecorder(
+    "arguments", _install, words.text, NO_GRAD_VIEW=NO_GRAD_VIEW, WRAP=None, ERROR=NumgradError
+)
+"""Machine code behind calls of views, and of operations along axes."""
 
 
 def forget_calls() -> None:
@@ -157,7 +187,7 @@ def _described(a: Any, value: Any) -> list[Any] | None:
 
 
 def _is_constant(value: Any) -> bool:
-    return type(value) in _VALUES or _is_plain(value)
+    return isinstance(value, np.dtype) or type(value) in _VALUES or _is_plain(value)
 
 
 def _is_plain(value: Any) -> bool:
@@ -183,7 +213,11 @@ def _one_operation(
     by_name = dict(zip(params, twins[positional:], strict=True))
     observer = Observer()
     try:
-        with ThreadSettings(interpreters=(observer,), grad_enabled=True):
+        # what warns is to do so at each call
+        with (
+            warnings.catch_warnings(action="error"),
+            ThreadSettings(interpreters=(observer,), grad_enabled=True),
+        ):
             out = function(twins[:positional], by_name)
     except Exception:  # whatever it is that it cannot do here
         return None
@@ -191,7 +225,7 @@ def _one_operation(
         return None
     op, args, options, made = observer.calls[0]
     values = [*args, *options.values()]
-    if out is not made or type(out) is not Tensor or not _is_same(out._array, result._array):
+    if out is not made or type(out) is not Tensor or not _is_laid_out_as(out, result):
         return None
     if len(values) > words.MOST_ARGUMENTS or any(not _among(t, values) for t in tensors):
         return None
@@ -203,6 +237,8 @@ def _one_operation(
         operands.append((place, None if place >= 0 else value))
     if out._memory is not None or result._memory is not None:
         return _view(op, operands, tensors, given, out, result)
+    if out._array.tobytes() != result._array.tobytes():
+        return None
     plan = _plan(op, args, options)
     arrays = [t._array for t in (out, *tensors)]
     if plan is not None and all(array.flags.c_contiguous for array in arrays):
@@ -221,22 +257,23 @@ def _among(tensor: Tensor, values: list[Any]) -> bool:
     return any(value is tensor for value in values)
 
 
-def _is_same(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether arrays have the same dtype, layout, flags and bits."""
-    return (
-        (a.dtype, a.shape, a.strides, a.flags.writeable)
-        == (b.dtype, b.shape, b.strides, b.flags.writeable)
-    ) and a.tobytes() == b.tobytes()
+def _is_laid_out_as(x: Tensor, y: Tensor) -> bool:
+    """Whether arrays have the same dtype, layout and flags."""
+    a, b = x._array, y._array
+    fields = ((c.dtype, c.shape, c.strides, c.flags.writeable) for c in (a, b))
+    return next(fields) == next(fields)
 
 
 def _plan(op: Op, args: tuple, options: dict[str, Any]) -> Words | None:
     """The record of the plan of an operation that machine code can compute."""
     if isinstance(op, AxisOp):
+        if not options.keys() <= op.params.keys():  # NumPy's, which has others
+            return None
         args, options = complete(op, args, options)
     arrays = [a._array if type(a) is Tensor else a for a in args]
     if isinstance(op, AxisOp):
-        plan = op.plan(arrays[0], options)
-        if not plan.simple:
+        plan = op.plan(arrays[0], options) if type(arrays[0]) is np.ndarray else None
+        if plan is None or not plan.simple:
             return None
     elif isinstance(op, Elementwise) and not options and len(args) == len(op.inputs):
         if any(type(a) not in (np.ndarray, float, int) for a in arrays):
@@ -253,9 +290,11 @@ def _view(
     op: Op, operands: list[tuple], tensors: list[Tensor], given: list[Any], out: Any, result: Any
 ) -> tuple | None:
     """Describe, for a record, a view of the one Tensor that a call has."""
+    if len(tensors) != 1 or not isinstance(op, View):
+        return None
     source, array = tensors[0], out._array
     own = next(value for value in given if type(value) in TENSORS)
-    if len(tensors) > 1 or not isinstance(op, View) or root(result) is not root(own):
+    if root(result) is not root(own):
         return None
     if array.dtype != source._array.dtype or not array.size or array.ndim > records.MOST_AXES:
         return None

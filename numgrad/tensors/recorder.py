@@ -217,11 +217,6 @@ def takes(op: Op) -> bool:
     return isinstance(op, Planned) and len(op.inputs) <= MOST_OPERANDS and not op.whole
 
 
-def in_python(op: Op) -> Any:
-    """The function behind calls of an operation that is written in Python."""
-    return op.entry if op.shortcuts is None else op.shortcuts.entry
-
-
 def stand_aside(watched: bool) -> None:
     """Leave all calls to Python since they are watched, or no longer."""
     global _watched

@@ -57,15 +57,24 @@ def as_index(x: Any, index: Any) -> tuple:
     return tuple([_entry(entry) for entry in entries])
 
 
+def _axes(entry: Any) -> int:
+    """How many axes an entry is an index of."""
+    if isinstance(entry, Base | np.ndarray) and entry.dtype == bool:
+        return entry.ndim
+    return int(entry is not None and entry is not Ellipsis and type(entry) is not bool)
+
+
 def selected(x: Any, entries: tuple) -> tuple[Any, tuple]:
     """A Tensor without the axes at which integers stand, and the index of those that remain.
 
     Beside Tensors, lists and masks NumPy broadcasts integers with these, which moves axes to the
-    front; PyTorch selects at integers first.
+    front; PyTorch selects at integers first. An ellipsis of no axes parts arrays in NumPy alone.
     """
     arrays = [e for e in entries if isinstance(e, Base | np.ndarray)]
     if not any(e.ndim for e in arrays):
         return x, entries
+    if sum(map(_axes, entries)) == x.ndim:
+        entries = tuple([e for e in entries if e is not Ellipsis])
     whole = [isinstance(e, Base) and not e.ndim and e.dtype.kind in "iu" for e in entries]
     entries = tuple([int(e) if at else e for e, at in zip(entries, whole, strict=True)])  # pyright: ignore
     places = [type(e) is int for e in entries]
@@ -75,9 +84,8 @@ def selected(x: Any, entries: tuple) -> tuple[Any, tuple]:
     for e in entries:
         if type(e) is int or e is Ellipsis:
             first.append(e)
-        elif e is not None and type(e) is not bool:
-            mask = isinstance(e, Base | np.ndarray) and e.dtype == bool
-            first += [slice(None)] * (e.ndim if mask else 1)
+        else:
+            first += [slice(None)] * _axes(e)
     return x[tuple(first)], tuple([e for e, at in zip(entries, places, strict=True) if not at])
 
 

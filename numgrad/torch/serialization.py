@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -92,6 +93,9 @@ def _find(only: bool, module: str, name: str) -> Any:
             "you trust it, give weights_only=False, or allow that with "
             "torch.serialization.add_safe_globals"
         )
+    # PyTorch writes pickles of protocol 2, where the names are those of Python 2
+    here = IMPORT_MAPPING.get(module, module), name
+    module, name = NAME_MAPPING.get((module, name), here)
     if module.partition(".")[0] == "torch":  # PyTorch's class of that name
         module = f"numgrad.{module}"
     return attrgetter(name)(import_module(module))

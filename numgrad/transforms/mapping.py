@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -113,11 +114,10 @@ def vmap(
         structure = flatten(results, outputs)
         axes = out_axes[0] if structure is None and _is_one(out_axes) else out_axes
         axes = list(_axes_of("out_axes", axes, structure, "the result"))
-        out_paths = paths(structure, "the result")
         as_tensors = examples.has_tensors or bool(state.transforms or state.interpreters)
         done = [
-            _result(level, x, axis, path, as_tensors)
-            for x, axis, path in zip(outputs, axes, out_paths, strict=True)
+            _result(level, x, axis, lambda k=k: [*paths(structure, "the result")][k], as_tensors)
+            for k, (x, axis) in enumerate(zip(outputs, axes, strict=True))
         ]
         return unflatten(structure, iter(done))
 
@@ -143,32 +143,33 @@ class _Examples:
         self.keywords = {key: flatten(arg, leaves) for key, arg in kwargs.items()}
         axes += [0 if np.ndim(x) else None for x in leaves[len(axes) :]]  # by name
         self.has_tensors = any(isinstance(x, Tensor) for x in leaves)
-        names = [
-            *paths(whole, "argument "),
-            *(n for k, t in self.keywords.items() for n in paths(t, k)),
-        ]
         self.pairs = [
-            (x, None) if axis is None else _along(x, axis, name)
-            for x, axis, name in zip(leaves, axes, names, strict=True)
+            (x, None) if axis is None else _along(x, axis, partial(self._name, k))
+            for k, (x, axis) in enumerate(zip(leaves, axes, strict=True))
         ]
-        self.size: Any = self._size(names, axis_size)
+        self.size: Any = self._size(axis_size)
 
-    def _size(self, names: Sequence[str], axis_size: int | None) -> Any:
-        lengths = {
-            name: x.shape[axis]
-            for name, (x, axis) in zip(names, self.pairs, strict=True)
-            if axis is not None
-        }
+    def _name(self, k: int) -> str:
+        """How a reader would write a leaf of the arguments."""
+        whole: Nesting = (tuple, None, tuple(self.nestings))
+        by_name = (n for key, nesting in self.keywords.items() for n in paths(nesting, key))
+        return [*paths(whole, "argument "), *by_name][k]
+
+    def _size(self, axis_size: int | None) -> Any:
+        lengths = {k: x.shape[axis] for k, (x, axis) in enumerate(self.pairs) if axis is not None}
         if axis_size is not None:
-            lengths["axis_size"] = axis_size
+            lengths[-1] = axis_size
         if not lengths:
             raise NumgradValueError(
                 "vmap: no argument has an axis of examples, so their number is not known; give "
                 "axis_size, or an axis in in_axes"
             )
         size = next(iter(lengths.values()))
-        if any(length != size for length in lengths.values()):
-            said = ", ".join(f"{name}: {length}" for name, length in lengths.items())
+        if any([length != size for length in lengths.values()]):
+            said = ", ".join(
+                f"{'axis_size' if k < 0 else self._name(k)}: {length}"
+                for k, length in lengths.items()
+            )
             raise NumgradValueError(
                 f"vmap: the numbers of examples differ ({said}); in_axes names the axis of the "
                 "examples in each argument, None if all share it"
@@ -176,21 +177,21 @@ class _Examples:
         return size
 
 
-def _along(x: Any, axis: int, name: str) -> tuple[Any, int]:
-    """An argument as an array, and its axis of examples from the front."""
+def _along(x: Any, axis: int, name: Callable[[], str]) -> tuple[Any, int]:
+    """An argument as an array, and its axis of examples from the front; errors ask for its name."""
     if not isinstance(x, Tensor):
         check_array_kind("vmap", x, argument=True)
         array = None if x is None else np.asarray(x) if not isinstance(x, AbstractLength) else None
         if array is None or array.dtype.kind not in "biufc":
             raise NumgradTypeError(
-                f"vmap: {name} is a {type(x).__name__}, which has no axis of examples; "
+                f"vmap: {name()} is a {type(x).__name__}, which has no axis of examples; "
                 "give None for it in in_axes"
             )
         x = array
     if not -x.ndim <= axis < x.ndim:
         raise NumgradValueError(
-            f"vmap: {name} has shape {x.shape} and no axis {axis} of examples; name another one in "
-            "in_axes, or None if all examples share it (of a list of numbers np.array makes an "
+            f"vmap: {name()} has shape {x.shape} and no axis {axis} of examples; name another one "
+            "in in_axes, or None if all examples share it (of a list of numbers np.array makes an "
             "array)"
         )
     return x, axis % x.ndim
@@ -242,22 +243,22 @@ def _example(level: BatchingInterpreter, x: Any, axis: int) -> Batched:
 
 
 def _result(
-    level: BatchingInterpreter, x: Any, axis: int | None, path: str, as_tensors: bool
+    level: BatchingInterpreter, x: Any, axis: int | None, path: Callable[[], str], as_tensors: bool
 ) -> Any:
     """Results of ``f`` for all examples."""
     if not isinstance(x, Tensor | np.ndarray | np.generic | int | float | complex):
         if axis is None:
             return x
         raise NumgradTypeError(
-            f"vmap: {path} is a {type(x).__name__}, of which there is none for each example; "
+            f"vmap: {path()} is a {type(x).__name__}, of which there is none for each example; "
             "return arrays or numbers, in any nesting"
         )
     owned = level.owns(x)
     if axis is None:
         if owned:
             raise NumgradValueError(
-                f"vmap: out_axes is None for {path}, which is not the same for all examples; give "
-                "it an axis"
+                f"vmap: out_axes is None for {path()}, which is not the same for all examples; "
+                "give it an axis"
             )
         value = x if isinstance(x, Tensor) else Tensor(np.asarray(x))
     else:

@@ -275,7 +275,7 @@ def test_without_lines():
 
 
 def codes():
-    return {name: recorder.in_python(op).__code__ for name, op in OPS.items() if op.entered}
+    return {name: op.in_python.__code__ for name, op in OPS.items() if op.entered}
 
 
 def held():
@@ -348,7 +348,7 @@ def test_operations_declared_meanwhile_are_recorded():
 
         tripled(ng.ones(2))
     assert calls(p.events()) == ["tripled"]
-    assert "clock" not in recorder.in_python(tripled).__code__.co_names
+    assert "clock" not in tripled.in_python.__code__.co_names
 
 
 def test_one_profile_at_a_time():

@@ -36,6 +36,8 @@ from numgrad.operations.shape import as_operand
 
 def levels() -> list[BatchingInterpreter]:
     """The levels of examples that code in this thread is in, the outermost first."""
+    if not state.interpreters:
+        return []
     stack = state.interpreters[above_ground() :]
     return [each for each in stack if isinstance(each, BatchingInterpreter) and each.examples]
 
@@ -66,7 +68,7 @@ def spread(x: Tensor, over: Sequence[BatchingInterpreter]) -> Tensor:
 
     Gradients by the result are gradients by example.
     """
-    if set(over) <= set(levels_of(x)):
+    if not over or set(over) <= set(levels_of(x)):
         return x
     *outer, level = over
     with level._below():

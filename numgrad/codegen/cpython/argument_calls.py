@@ -17,9 +17,10 @@ what was done, in one of four ways:
 ``FACT``
     The result, a number that follows from dtypes and shapes, is there.
 
-Further calls compare their arguments with those of the record at the place of their hash, and do
-what it says. Numbers and tuples are compared by value, other objects by identity; what has no hash
-is left to Python, as is everything that the recorder leaves to it.
+Further calls compare their arguments with those of the records at the place of their hash and at
+the one beside it (a table of two ways), and do what the record says. Numbers and tuples are
+compared by value, other objects by identity; what has no hash is left to Python, as is everything
+that the recorder leaves to it.
 """
 
 from __future__ import annotations
@@ -57,9 +58,8 @@ def text(table: ObjectTable) -> str:
     Parameters
     ----------
     table
-        That of ``recorded_calls.functions``, with wrappers, and with ``WRAP``, which makes what
-        users see of a result, the class ``ERROR`` of errors that Python is to say, and
-        ``NO_GRAD_VIEW``.
+        That of ``recorded_calls.functions``, with ``WRAP``, which makes what users see of a
+        result, the class ``ERROR`` of errors that Python is to say, and ``NO_GRAD_VIEW``.
     """
     o, x = offsets.slots(table.objects["TENSOR"]), offsets.FIELDS
     at, of = ({name: 8 * k for k, name in enumerate(words)} for words in (HEAD, ARGUMENT))
@@ -252,12 +252,15 @@ def kernel(me, args, count, names):
     place = place_of_call(context, given, total, flags)
     if place < 0:
         return call_python(slow, args, count, names)
-    record, matches = listed(peek(int64, own + 24), place), 0
-    if record != none:
-        keep(record)
-        matches = is_call(context, given, total, names, record + {offsets.BYTES})
-        if matches == 0:
-            release(record)
+    record, matches, ways = none, 0, 2
+    while matches == 0 and ways > 0:
+        record = listed(peek(int64, own + 24), place ^ (2 - ways))
+        if record != none:
+            keep(record)
+            matches = is_call(context, given, total, names, record + {offsets.BYTES})
+            if matches == 0:
+                release(record)
+        ways -= 1
     if matches == 0:
         number = new_int(place)
         if number == 0:

@@ -50,37 +50,38 @@ def functions(table: ObjectTable) -> str:
     x, at = offsets.FIELDS, {name: 8 * k for k, name in enumerate(CALL)}
     of = {name: 8 * k for k, name in enumerate(records.OPERAND)}
     operands, width = 8 * len(CALL), 8 * len(records.OPERAND)
-    unwrapped, wrap = "", "return tensor"
+    read, wrap = "", "return tensor"
     if "WRAPPER" in table.objects:
         inner = offsets.slots(table.objects["WRAPPER"])["_tensor"]
-        unwrapped = f"""\
+        read = f"""\
+kind = peek(int64, x + {x["type"]})
+        if kind == {table["WRAPPER"]} or kind == {table["WRAPPED_PARAMETER"]}:
+            x = peek(int64, x + {inner})
+            if x == 0:
+                return 0
+        """
+        wrap = f"""\
+wrapper = new_object({table["WRAPPER"]}, 0)
+    if wrapper == 0:
+        release(tensor)
+        return 0
+    poke(tensor, wrapper + {inner})
+    return wrapper"""
+    unwrapped = f"""\
 def unwrapped(context, args, count, operands):
     # copy the operands, of wrappers their Tensors; 0 if nobody has initialised one
     k = 0
     while k < count:
         x = peek(int64, args + 8 * k)
-        kind = peek(int64, x + {x["type"]})
-        if kind == {table["WRAPPER"]} or kind == {table["WRAPPED_PARAMETER"]}:
-            x = peek(int64, x + {inner})
-            if x == 0:
-                return 0
-        poke(x, operands + 8 * k)
+        {read}poke(x, operands + 8 * k)
         k += 1
     return 1
 
-"""
-        unwrapped += f"""\
 def in_wrapper(context, tensor):
-    # a new wrapper of a Tensor, whose reference it takes over, or 0
-    wrapper = new_object({table["WRAPPER"]}, 0)
-    if wrapper == 0:
-        release(tensor)
-        return 0
-    poke(tensor, wrapper + {inner})
-    return wrapper
+    # a new wrapper of a Tensor, whose reference it takes over, or 0; the Tensor where there is none
+    {wrap}
 
 """
-        wrap = "return in_wrapper(context, tensor)"
     return f"""\
 from numba import int32, int64
 from numgrad.codegen.intrinsics import peek
@@ -366,7 +367,7 @@ def wrapped(context, out, node, memory, slot):
     poke(none, tensor + {o["_grad"]})
     keep(none)
     poke(none, tensor + {o["_extra"]})
-    {wrap}
+    return in_wrapper(context, tensor)
 """
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any, ClassVar
 
 from numgrad.errors import NumgradNotImplementedError, NumgradValueError
 from numgrad.torch.distributions import constraints
-from numgrad.torch.distributions.distribution import Distribution, expand_parts
-from numgrad.torch.distributions.transforms import ComposeTransform, Transform, reinterpreted
+from numgrad.torch.distributions.constraints import reinterpreted
+from numgrad.torch.distributions.distribution import Distribution
+from numgrad.torch.distributions.transforms import ComposeTransform, Transform, log_along
 from numgrad.torch.distributions.utils import sum_rightmost, torch
 
 
@@ -44,8 +46,6 @@ class Independent(Distribution):
     def support(self) -> Any:
         """Set of values."""
         return reinterpreted(self.base_dist.support, self.reinterpreted_batch_ndims)
-
-    expand = expand_parts
 
     def log_prob(self, value: Any) -> Any:
         """Sum of the logarithms over these axes."""
@@ -110,8 +110,6 @@ class TransformedDistribution(Distribution):
         last = self.transforms[-1].codomain
         return reinterpreted(last, len(self._event_shape) - last.event_dim)
 
-    expand = expand_parts
-
     def sample(self, sample_shape: Any = ()) -> Any:
         """Draw numbers without gradients."""
         with torch.no_grad():
@@ -125,14 +123,12 @@ class TransformedDistribution(Distribution):
         """Logarithm of the density: that of the base less that of the derivatives."""
         if self._validate_args:
             self._validate_sample(value)
-        dim, total, y = len(self._event_shape), 0.0, value
-        for transform in reversed(self.transforms):
-            x = transform.inv(y)
-            dim += transform.domain.event_dim - transform.codomain.event_dim
-            log = transform.log_abs_det_jacobian(x, y)
-            total, y = total - sum_rightmost(log, dim - transform.domain.event_dim), x
-        own = sum_rightmost(self.base_dist.log_prob(y), dim - len(self.base_dist.event_shape))
-        return total + own
+        back, whole = self.transforms[::-1], self._whole
+        path = [*accumulate(back, lambda y, transform: transform.inv(y), initial=value)][::-1]
+        more = len(self._event_shape) - whole.codomain.event_dim
+        slopes = sum_rightmost(log_along(whole, path), more)
+        inner = more + whole.domain.event_dim - len(self.base_dist.event_shape)
+        return sum_rightmost(self.base_dist.log_prob(path[0]), inner) - slopes
 
     def _directed(self, value: Any) -> Any:
         """A probability, or its complement where the transforms fall."""

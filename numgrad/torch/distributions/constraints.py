@@ -2,10 +2,10 @@
 
 Note [Rows of constraints]
 --------------------------
-``name(bounds) dim: check`` in the table is a class of constraints with these attributes, whose
-``check`` is the expression for ``x``, over the last ``dim`` axes; ``discrete`` before the colon
-says that values are integers. Rows without bounds are public as an instance ``name`` of a class
-``_name``, others as the class.
+``name(bounds) dim discrete: check`` in the table is a class of constraints with these attributes,
+whose ``check`` is the expression for ``x``, over the last ``dim`` axes, which is an expression of
+the bounds as well; ``discrete``, or ``discrete if`` and a condition, says that values are integers.
+Rows without bounds are public as an instance ``name`` of a class ``_name``, others as the class.
 """
 
 from __future__ import annotations
@@ -13,9 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numgrad.errors import NumgradAttributeError, NumgradNotImplementedError, NumgradValueError
+from numgrad.errors import NumgradAttributeError, NumgradNotImplementedError
 from numgrad.random.generator import at_once
-from numgrad.torch.distributions.utils import groups, method_of, parameters_of, rows, torch
+from numgrad.torch.distributions.utils import (
+    attribute_of,
+    groups,
+    method_of,
+    parameters_of,
+    rows,
+    torch,
+)
 
 
 class Constraint:
@@ -58,6 +65,10 @@ def _is_definite(x: Any, least: float) -> Any:
     return symmetric & (torch.linalg.eigvalsh(x) > least).all(-1) if symmetric.all() else symmetric
 
 
+def _all_rightmost(x: Any, dim: int) -> Any:
+    return x.flatten(-dim).all(-1) if dim else x
+
+
 def _has_rows_of_unit_norm(x: Any) -> Any:
     tolerance = torch.finfo(x.dtype).eps * x.size(-1) * 10
     return ((x.detach().norm(dim=-1) - 1).abs() <= tolerance).all(-1)
@@ -84,51 +95,45 @@ square() 2: _is_square(x)
 symmetric() 2: _is_symmetric(x)
 positive_semidefinite() 2: _is_definite(x, -1e-6)
 positive_definite() 2: _is_definite(x, 0)
+independent(base_constraint, reinterpreted_batch_ndims)
+    base_constraint.event_dim + reinterpreted_batch_ndims discrete if base_constraint.is_discrete:
+    _all_rightmost(base_constraint.check(x), reinterpreted_batch_ndims)
+MixtureSameFamilyConstraint(base_constraint) base_constraint.event_dim
+    discrete if base_constraint.is_discrete:
+    base_constraint.check(x.unsqueeze(-1 - base_constraint.event_dim)).all(-1)
+cat(cseq, dim = 0, lengths = 1) max(c.event_dim for c in cseq)
+    discrete if any(c.is_discrete for c in cseq):
+    torch.cat([c.check(v) for c, v in zip(cseq, x.split(lengths, dim), strict=True)], dim)
+stack(cseq, dim = 0) max(c.event_dim + (dim + c.event_dim < 0) for c in cseq)
+    discrete if any(c.is_discrete for c in cseq):
+    torch.stack([c.check(v) for c, v in zip(cseq, x.unbind(dim), strict=True)], dim)
 """
 _table: Any = globals()
 for (_row,) in rows(TABLE):
-    _name, _given, _dim, _is_discrete, _text = groups(
-        r"(\w+)\((.*?)\) (\d)( discrete)?: (.*)", _row
+    _name, _given, _dim, _discrete, _is_discrete, _text = groups(
+        r"(\w+)\((.*?)\) (.+?)( discrete)?(?: if (.*?))?: (.*)", _row
     )
     _bounds = parameters_of(_given)
     _class = type("_" * (not _bounds) + _name, (Constraint,), {
-        "__doc__": f"Tensors with ``{_text}``.", "__module__": __name__, "event_dim": int(_dim),
-        "is_discrete": bool(_is_discrete), "_bounds": (*_bounds,), "_is_row": True,
-        "check": method_of(_text, _bounds, _table, "x"),
-    })  # fmt: skip
+        "__doc__": f"Tensors with ``{_text}``.", "__module__": __name__, "_is_row": True,
+        "event_dim": attribute_of(_dim, _bounds, _table),
+        "is_discrete": attribute_of(_is_discrete or str(bool(_discrete)), _bounds, _table),
+        "_bounds": (*_bounds,), "check": method_of(_text, _bounds, _table, "x"),
+    } | {key: eval(default) for key, (_, default) in _bounds.items() if default})  # fmt: skip
     _table[_class.__name__] = _class
     if not _bounds:
         _table[_name] = _class()
 greater_than, interval, real = _table["greater_than"], _table["interval"], _table["real"]
+independent = _table["independent"]
 
 
 def __getattr__(name: str) -> Any:
     raise NumgradAttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
 
 
-class independent(Constraint):
-    """Events of several axes, all of whose elements are in a set."""
-
-    def __init__(self, base_constraint: Any, reinterpreted_batch_ndims: int) -> None:
-        self.base_constraint = base_constraint
-        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-
-    is_discrete = property(lambda self: self.base_constraint.is_discrete)
-    event_dim = property(
-        lambda self: self.base_constraint.event_dim + self.reinterpreted_batch_ndims
-    )
-
-    def check(self, value: Any) -> Any:
-        """Whether all elements of each event are in the set."""
-        result, n = self.base_constraint.check(value), self.reinterpreted_batch_ndims
-        if result.dim() < n:
-            raise NumgradValueError(
-                f"Expected value.dim() >= {self.event_dim} but got {value.dim()}"
-            )
-        return result.reshape((*result.shape[: result.dim() - n], -1)).all(-1)
-
-    def __repr__(self) -> str:
-        return f"IndependentConstraint({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
+def reinterpreted(constraint: Any, dim: int) -> Any:
+    """A set of events of ``dim`` axes more."""
+    return independent(constraint, dim) if dim > 0 else constraint
 
 
 def holds(constraint: Any, value: Any) -> bool:
@@ -142,61 +147,6 @@ def holds(constraint: Any, value: Any) -> bool:
         return bool(constraint.check(value).all())
     # comparisons of small arrays take a fifth of the time of those of Tensors
     return bool(constraint.check(value.detach().numpy()).all())
-
-
-class MixtureSameFamilyConstraint(independent):
-    """Values that are in the set of every component, which are along the last axis of a batch."""
-
-    def __init__(self, base_constraint: Any) -> None:
-        super().__init__(base_constraint, 0)
-
-    def check(self, value: Any) -> Any:
-        """Whether each event is in all of the sets."""
-        return super().check(value.unsqueeze(-1 - self.event_dim)).all(-1)
-
-    def __repr__(self) -> str:
-        return f"MixtureSameFamilyConstraint({self.base_constraint!r})"
-
-
-def split_along(value: Any, dim: int, lengths: Any) -> Any:
-    """Pieces of given lengths along an axis, without lengths the elements."""
-    return value.unbind(dim) if lengths is None else value.split(lengths, dim)
-
-
-def join_along(pieces: Any, dim: int, lengths: Any) -> Any:
-    """The Tensor of which ``split_along`` gives these pieces."""
-    return torch.stack(pieces, dim) if lengths is None else torch.cat(pieces, dim)
-
-
-class cat(Constraint):
-    """Pieces along an axis, of given lengths, each in a set of its own."""
-
-    def __init__(self, cseq: Any, dim: int = 0, lengths: Any = None) -> None:
-        self.cseq, self.dim = list(cseq), dim
-        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
-
-    is_discrete = property(lambda self: any(c.is_discrete for c in self.cseq))
-    event_dim = property(lambda self: max(c.event_dim for c in self.cseq))
-
-    def check(self, value: Any) -> Any:
-        """Whether each event of every piece is in its set."""
-        pieces = split_along(value, self.dim, self.lengths)
-        checks = [c.check(piece) for c, piece in zip(self.cseq, pieces, strict=True)]
-        return join_along(checks, self.dim, self.lengths)
-
-
-class stack(cat):
-    """Elements along an axis, each in a set of its own."""
-
-    def __init__(self, cseq: Any, dim: int = 0) -> None:
-        super().__init__(cseq, dim)
-        self.lengths = None
-
-    @property
-    def event_dim(self) -> int:
-        """Axes of an event, with that of the elements where it is among them."""
-        dim = max(c.event_dim for c in self.cseq)
-        return dim + (self.dim + dim < 0)
 
 
 class _dependent(Constraint):

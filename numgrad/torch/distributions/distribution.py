@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cached_property
 from typing import Any
 
 from numgrad.errors import NumgradNotImplementedError, NumgradValueError
@@ -15,7 +16,6 @@ class Distribution:
 
     has_rsample: Any = False
     has_enumerate_support: Any = False
-    _parts_of_rows: Any = ()
     _validate_args = True
 
     def __init__(
@@ -24,8 +24,11 @@ class Distribution:
         self._batch_shape, self._event_shape = torch.Size(batch_shape), torch.Size(event_shape)
         if validate_args is not None:
             self._validate_args = validate_args
-        if self._validate_args:
-            self._check_parameters()
+        declared = self._validate_args and self._declared("arg_constraints")
+        for name, constraint in (declared or {}).items():
+            if name in vars(self) and not constraints.is_dependent(constraint):
+                value = getattr(self, name)
+                self._require(value, constraint, f"parameter {name}", "satisfy the constraint")
 
     batch_shape = property(lambda self: self._batch_shape, doc="Shape of the batch.")
     event_shape = property(lambda self: self._event_shape, doc="Shape of one event.")
@@ -49,40 +52,28 @@ class Distribution:
                 stacklevel=4,
             )
 
-    def _require(self, value: Any, constraint: Any, what: str, where: str) -> None:
+    def _require(self, value: Any, constraint: Any, what: str, condition: str) -> None:
         if not constraints.holds(constraint, value):
             raise NumgradValueError(
-                f"Expected {what} (Tensor of shape {tuple(value.shape)}) "
-                f"{where.format(repr(constraint), repr(self))}, but found invalid values:\n{value}"
+                f"Expected {what} (Tensor of shape {tuple(value.shape)}) to {condition} "
+                f"{constraint!r} of distribution {self!r}, but found invalid values:\n{value}"
             )
-
-    def _check_parameters(self) -> None:
-        for name, constraint in (self._declared("arg_constraints") or {}).items():
-            if name in vars(self) and not constraints.is_dependent(constraint):
-                where = "of distribution {1} to satisfy the constraint {0}"
-                self._require(getattr(self, name), constraint, f"parameter {name}", where)
 
     def _validate_sample(self, value: Any) -> None:
         """Raise where a value has another shape than events, or is outside of the support."""
         if not isinstance(value, Tensor):
             raise NumgradValueError("The value argument to log_prob must be a Tensor")
-        n, shape = len(self._event_shape), value.shape
-        if shape[len(shape) - n :] != self._event_shape:
+        shape, expected = value.shape, self._batch_shape + self._event_shape
+        pairs = zip(reversed(shape), reversed(expected), strict=False)
+        end = len(shape) - len(self._event_shape)
+        if shape[end:] != self._event_shape or any(a != b and 1 not in (a, b) for a, b in pairs):
             raise NumgradValueError(
-                "The right-most size of value must match event_shape: "
-                f"{shape} vs {self._event_shape}."
+                f"Value of shape {tuple(shape)} is not broadcastable with batch_shape+event_shape: "
+                f"{tuple(expected)}, whose right-most sizes {tuple(self._event_shape)} it must have"
             )
-        expected = self._batch_shape + self._event_shape
-        for i, j in zip(reversed(shape), reversed(expected), strict=False):
-            if 1 not in (i, j) and i != j:
-                raise NumgradValueError(
-                    f"Value is not broadcastable with batch_shape+event_shape: {shape} vs "
-                    f"{expected}."
-                )
         support = self._declared("support")
         if support is not None:
-            where = "to be within the support ({}) of the distribution {}"
-            self._require(value, support, "value argument", where)
+            self._require(value, support, "value argument", "be within the support")
 
     def _extended_shape(self, sample_shape: Any = ()) -> Any:
         return torch.Size(sample_shape) + self._batch_shape + self._event_shape
@@ -101,16 +92,25 @@ class Distribution:
         with torch.no_grad():
             return self.rsample(sample_shape)
 
-    def sample_n(self, n: int) -> Any:
-        """Draw ``n`` numbers; ``sample((n,))`` has replaced it."""
-        warnings.warn(
-            "sample_n(n) will be deprecated. Use .sample((n,)) instead.", UserWarning, stacklevel=2
-        )
-        return self.sample((n,))
-
     def perplexity(self: Any) -> Any:
         """Exponential of the entropy."""
         return torch.exp(self.entropy())
+
+    def expand(self: Any, batch_shape: Any, _instance: Any = None) -> Any:
+        """The same distribution in a batch of another shape, to which its parts broadcast."""
+        own = next(c for c in type(self).__mro__ if c.__module__.startswith("numgrad.torch"))
+        new = self._get_checked_instance(own, _instance)
+        new._batch_shape, cut = torch.Size(batch_shape), len(self._batch_shape)
+        for name, value in vars(self).items():
+            if isinstance(value, Tensor) and name in self.arg_constraints:
+                setattr(new, name, value.expand(new._batch_shape + value.shape[cut:]))
+            elif isinstance(getattr(type(self), name, None), cached_property):
+                continue  # which follows from others
+            elif hasattr(value, "_batch_shape"):
+                setattr(new, name, value.expand(new._batch_shape + value.batch_shape[cut:]))
+            elif name not in vars(new):
+                setattr(new, name, value)
+        return new
 
     def __repr__(self: Any) -> str:
         shown = [(name, vars(self).get(name)) for name in self.arg_constraints]
@@ -119,48 +119,11 @@ class Distribution:
         return f"{type(self).__name__}({', '.join(text)})"
 
 
-def expand_parts(self: Any, batch_shape: Any, _instance: Any = None) -> Any:
-    """The same distribution in a batch of another shape, to which its parts broadcast."""
-    own = next(c for c in type(self).__mro__ if c.__module__.startswith("numgrad.torch"))
-    new = self._get_checked_instance(own, _instance)
-    new._batch_shape, cut = torch.Size(batch_shape), len(self._batch_shape)
-    for name, value in vars(self).items():
-        if name not in self._parts_of_rows and hasattr(value, "_batch_shape"):
-            setattr(new, name, value.expand(new._batch_shape + value.batch_shape[cut:]))
-        elif isinstance(value, Tensor) and name in self.arg_constraints:
-            setattr(new, name, value.expand(new._batch_shape + value.shape[cut:]))
-        elif name not in (*self._parts_of_rows, *vars(new)):
-            setattr(new, name, value)
-    return new
-
-
-for _name in ["rsample", "log_prob", "entropy", "cdf", "icdf", "enumerate_support", "expand"]:
+for _name in ["rsample", "log_prob", "entropy", "cdf", "icdf", "enumerate_support"]:
     setattr(Distribution, _name, lacking(_name))
 for _name in ["arg_constraints", "support", "mean", "mode", "variance"]:
     setattr(Distribution, _name, property(lacking(_name)))
 
 
 class ExponentialFamily(Distribution):
-    """Base of distributions whose density is the exponential of a linear function of statistics.
-
-    Those with ``_natural_params`` and ``_log_normalizer`` of them have an entropy and a divergence.
-    """
-
-    _natural_params: Any = property(lacking("_natural_params"))
-    _log_normalizer: Any = lacking("_log_normalizer")
-    _mean_carrier_measure: Any = property(lacking("_mean_carrier_measure"))
-
-    def _slopes(self) -> Any:
-        """The normalizer, and each parameter with the mean of its statistic, its derivative."""
-        given = [p.detach().requires_grad_() for p in self._natural_params]
-        log = self._log_normalizer(*given)
-        means = torch.autograd.grad(log.sum(), given, create_graph=True)
-        return log, list(zip(given, means, strict=True))
-
-    def entropy(self) -> Any:
-        """Entropy: that of the carrier, and the normalizer less its linear part."""
-        log, slopes = self._slopes()
-        result = log - self._mean_carrier_measure
-        for p, mean in slopes:
-            result = result - (p * mean).reshape((*self._batch_shape, -1)).sum(-1)
-        return result
+    """Base of distributions whose density is the exponential of a linear function of statistics."""

@@ -11,10 +11,10 @@ without a constraint is kept as it is given. A row ``values`` lists the support 
 an event where it is not that of the parameters' last axes.
 
 ``by family(loc, scale, shapes)`` behind the support says which family of ``ng.stats`` it is, of
-vectors ``by family(parameters)``: rows that are not there are its formulas for location 0 and scale
-1, of the number ``(value - loc) / scale``, and so are divergences. With rows ``base_dist`` and
-``transforms`` it is a TransformedDistribution, and so are rows that neither have. ``as Base`` names
-a base, which takes the parameters.
+vectors with a location of 0 and a scale of 1: rows that are not there are its formulas of the
+number ``(value - loc) / scale``, and so are divergences. With rows ``base_dist`` and ``transforms``
+it is a TransformedDistribution, and so are rows that neither have. ``as Base`` names a base, which
+takes the parameters.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from numgrad.random.generator import generator_from
 from numgrad.stats.distribution import Discrete, Distribution as Family
 from numgrad.torch.distributions import constraints, transforms, utils
 from numgrad.torch.distributions.composed import TransformedDistribution
-from numgrad.torch.distributions.distribution import Distribution, expand_parts
+from numgrad.torch.distributions.distribution import Distribution
 from numgrad.torch.distributions.utils import torch
 from numgrad.torch.wrapping import unwrap, wrap
 
@@ -45,7 +45,6 @@ class TableDistribution(Distribution):
     _frozen: Any = None
     """The distribution of ``ng.stats`` that a row names, with its parameters."""
     _takes_numbers = False
-    _parts_of_rows = ("base_dist", "transforms")
     _unchecked: ClassVar[Any] = ()
 
     def _begin(self, given: dict[str, Any], validate_args: bool | None) -> None:
@@ -64,8 +63,6 @@ class TableDistribution(Distribution):
         Distribution.__init__(self, shape[:cut], event_shape, validate_args)
         if self._validate_args and self._check is not None and not self._check.all():
             raise NumgradValueError(f"{self!r}: parameters are not those of a distribution")
-
-    expand = expand_parts
 
 
 class ProbabilityDistribution(TableDistribution):
@@ -114,12 +111,11 @@ def _member(name: str, formula: Callable[..., Any], inside: Any) -> Any:
         values = values.reshape((-1,) + (1,) * len(self._batch_shape) + own)
         return values.expand((-1, *self._batch_shape, *own)) if expand else values
 
-    if name in ("log_prob", "cdf", "icdf"):
-        return of_value
-    if name in ("entropy", "_frozen"):
-        return formula
     methods = {"rsample": rsample, "sample": torch.no_grad()(rsample), "values": enumerate_support}
-    return methods[name] if name in methods else property(formula)
+    methods |= dict.fromkeys(("log_prob", "cdf", "icdf"), of_value)
+    methods |= dict.fromkeys(("entropy", "_frozen"), formula)
+    lazy = name in ("base_dist", "transforms")
+    return methods.get(name) or (utils.lazy_property if lazy else property)(formula)
 
 
 def _log(scale: Any) -> Any:
@@ -140,59 +136,41 @@ _FORMULAS: dict[str, tuple[str, Callable[..., Any]]] = {
 
 def _of_family(family: Any, place: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
     """Rows that follow from a family; ``place`` gives its location, scale and shapes."""
-    of_numbers = isinstance(family, Family)
+    common = len(getattr(family, "common", ()))
 
-    def row(name: str) -> Callable[..., Any]:
-        formula, finish = getattr(family, _FORMULAS[name][0]), _FORMULAS[name][1]
+    def row(name: str, method: str, finish: Callable[..., Any]) -> Callable[..., Any]:
+        formula = getattr(family, method)
 
         def evaluate(self: Any, value: Any = None, shape: Any = None) -> Any:
-            loc, scale, *shapes = place(self) if of_numbers else (0, 1, *place(self))
-            if name == "rsample":
-                like: Any = next(p for p in (*shapes, scale, loc) if isinstance(p, utils.Tensor))
-                source = generator_from("rsample", None)
-                precise = [s.double() for s in shapes] if of_numbers else shapes
-                result = wrap(formula(source, tuple(shape), *map(unwrap, precise))).to(like.dtype)
-                return utils.inside(self.support, finish(result, loc, scale))
+            loc, scale, *shapes = place(self)
             if value is not None:
-                moved = of_numbers and name != "icdf"
-                shapes.insert(0, (value - loc) / scale if moved else value)
-            result = wrap(formula(*map(unwrap, shapes)))
-            if of_numbers:
-                return finish(result, loc, scale)
-            whole = {"entropy": self._batch_shape}.get(name, self._extended_shape())
-            return result if name == "log_prob" else result.expand(whole)
+                shapes.insert(0, value if name == "icdf" else (value - loc) / scale)
+            result = finish(wrap(formula(*map(unwrap, shapes))), loc, scale)
+            if name not in ("mean", "variance", "entropy"):
+                return result
+            return result.expand(self._batch_shape + self._event_shape * (name != "entropy"))
 
-        return evaluate
+        def rsample(self: Any, value: Any = None, shape: Any = None) -> Any:
+            loc, scale, *shapes = place(self)
+            like: Any = next(p for p in (*shapes, scale, loc) if isinstance(p, utils.Tensor))
+            given = [s.double() for s in shapes] if common else shapes
+            result = formula(generator_from("rsample", None), tuple(shape), *map(unwrap, given))
+            return utils.inside(self.support, finish(wrap(result).to(like.dtype), loc, scale))
+
+        return rsample if name == "rsample" else evaluate
 
     def frozen(self: Any) -> Any:
         """The distribution of ``ng.stats``."""
-        parameters = [*map(unwrap, place(self))]
-        common = len(family.common) if of_numbers else 0
-        return family(*parameters[2 * of_numbers :], *parameters[:common])
-
-    def has(name: str) -> bool:
-        key = _FORMULAS[name][0]
-        absent = (None,) if key == "_sample" else (None, vars(Family).get(key))
-        return getattr(type(family), key, None) not in absent
+        loc, scale, *shapes = map(unwrap, place(self))
+        return family(*shapes, *(loc, scale)[:common])
 
     names = [*_FORMULAS][: 3 if isinstance(family, Discrete) else None]
-    return {name: row(name) for name in names if has(name)} | {"_frozen": frozen}
-
-
-def _members(formulas: dict[str, Callable[..., Any]]) -> dict[str, Any]:
-    """Members that are rows."""
-    inside = formulas.pop("inside", None)
-    own = {"values": "enumerate_support", "event": "_event"}
-    members: dict[str, Any] = {
-        own.get(key, key): utils.lazy_property(formula) if key in ("base_dist", "transforms")
-        else _member(key, formula, inside)
-        for key, formula in formulas.items()
-    }  # fmt: skip
-    if members.keys() & {"sample", "rsample", "base_dist"}:
-        members["has_rsample"] = "sample" not in members
-    if "values" in formulas:
-        members["has_enumerate_support"] = True
-    return members
+    formulas: dict[str, Any] = {"_frozen": frozen}
+    for name, (method, finish) in ((n, _FORMULAS[n]) for n in names):
+        absent = None if name == "rsample" else vars(Family).get(method)
+        if getattr(type(family), method, absent) is not absent:
+            formulas[name] = row(name, method, finish)
+    return formulas
 
 
 def declare(text: str, space: dict[str, Any]) -> dict[str, type]:
@@ -209,19 +187,29 @@ def declare(text: str, space: dict[str, Any]) -> dict[str, type]:
             for key, text in (line.split(": ", 1) for line in lines)
         }
         if family is not None:
-            where = utils.method_of(f"({place},)", names, scope)
+            where = utils.method_of(place, names, scope)
             formulas = _of_family(getattr(stats, family), where) | formulas
         default = ProbabilityDistribution if "probs" in names else TableDistribution
         bases: list[Any] = [scope[base] if base else default]
-        bases += [TransformedDistribution] * ("base_dist" in formulas)
-        if formulas.keys() & {"sample", "base_dist"}:
+        drawn = formulas.keys() & {"sample", "base_dist"}
+        if drawn:
             formulas.pop("rsample", None)
-        begin = utils.initializer(names, "validate_args=None")
-        scope[name] = classes[name] = type(name, (*bases,), {
-            "__module__": space["__name__"], "__init__": begin,
+        if "base_dist" in drawn:
+            bases.append(TransformedDistribution)
+        members = {
+            "__module__": space["__name__"], "__init__": utils.initializer(
+                names, "validate_args=None"),
             "__doc__": f"The distribution ``{name}``, with parameters ``{', '.join(names)}``.",
-            **_sets(names, support), **_members(formulas),
-        })  # fmt: skip
+        } | _sets(names, support)  # fmt: skip
+        if drawn or "rsample" in formulas:
+            members["has_rsample"] = "sample" not in drawn
+        if "values" in formulas:
+            members["has_enumerate_support"] = True
+        inside = formulas.pop("inside", None)
+        for key, formula in formulas.items():
+            own = {"values": "enumerate_support", "event": "_event"}.get(key, key)
+            members[own] = _member(key, formula, inside)
+        scope[name] = classes[name] = type(name, (*bases,), members)
     return classes
 
 

@@ -4,20 +4,22 @@ Note [Rows of transforms]
 -------------------------
 ``Name(parameter, ...) sign domain codomain: forward | inverse | log of the derivative`` are classes
 of functions, expressions of ``x`` and of ``y``, its value; those with a logarithm are bijective.
-Two more expressions say how the shape of ``x`` becomes that of ``y``, and back.
+Two more expressions say how the shape of ``x`` becomes that of ``y``, and back. Parameters that are
+transforms get the cache that the whole gets.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
-from functools import cached_property, reduce
+from functools import cached_property, reduce  # noqa: F401 - names of rows
+from itertools import accumulate  # noqa: F401
 from typing import Any
 
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError, NumgradValueError
 from numgrad.torch.distributions import constraints, utils
-from numgrad.torch.distributions.constraints import join_along, split_along
+from numgrad.torch.distributions.constraints import reinterpreted
 from numgrad.torch.distributions.utils import torch
 from numgrad.torch.nn.functional import pad, softplus
 
@@ -37,7 +39,8 @@ class Transform:
     _inverse: Any = utils.lacking("_inverse")
     log_abs_det_jacobian: Any = utils.lacking("log_abs_det_jacobian")
     sign: Any = property(utils.lacking("sign"))
-    inv: Any = cached_property(lambda self: _InverseTransform(self))
+    inv: Any = cached_property(lambda self: _InverseTransform(self, self._cache_size))
+    _inv: Any = property(lambda self: self.inv)
 
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
@@ -50,7 +53,7 @@ class Transform:
     def _begin(self, given: dict[str, Any], cache_size: int) -> None:
         """Take the parameters of a row."""
         Transform.__init__(self, cache_size)
-        vars(self).update(given)
+        vars(self).update({key: _cached(value, cache_size) for key, value in given.items()})
 
     @cached_property
     def event_dim(self) -> int:
@@ -64,7 +67,7 @@ class Transform:
         if self._cache_size == cache_size:
             return self
         new = copy(self)
-        new._cache_size, new._cached = cache_size, (None, None)
+        new._begin({key: getattr(self, key) for key in self._parameters or ()}, cache_size)
         return new
 
     def _at(self, side: int, given: Any, function: Callable[..., Any]) -> Any:
@@ -103,242 +106,67 @@ class Transform:
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+        parts = [repr(v) for v in self._values() if isinstance(v, Transform | list)]
+        return f"{type(self).__name__}({', '.join(parts)})"
 
 
-class _InverseTransform(Transform):
-    """The inverse of a transform."""
-
-    _parameters = ("inv",)
-
-    def __init__(self, transform: Any) -> None:
-        super().__init__(transform._cache_size)
-        self._inv = transform
-
-    inv = property(lambda self: self._inv, doc="The transform.")
-    _call = property(lambda self: self._inv._inv_call)
-    _inverse = property(lambda self: self._inv)
-    forward_shape: Any = property(lambda self: self._inv.inverse_shape)
-    inverse_shape: Any = property(lambda self: self._inv.forward_shape)
-    domain = property(lambda self: self.inv.codomain, doc="Set of arguments.")
-    codomain = property(lambda self: self.inv.domain, doc="Set of values.")
-    bijective = property(lambda self: self.inv.bijective)
-    sign = property(lambda self: self.inv.sign)
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        """The same function with a cache, or without one."""
-        return self.inv.with_cache(cache_size).inv
-
-    def _at(self, side: int, given: Any, function: Callable[..., Any]) -> Any:
-        return function(given)  # whose cache it is
-
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """That of the function, with the other sign."""
-        return -self.inv.log_abs_det_jacobian(y, x)
-
-    def __repr__(self) -> str:
-        return f"_InverseTransform({self.inv!r})"
+def _cached(value: Any, cache_size: int) -> Any:
+    """A parameter; transforms among them with a cache of their own."""
+    if isinstance(value, list | tuple):
+        return [_cached(each, cache_size) for each in value]
+    return value.with_cache(cache_size) if isinstance(value, Transform) and cache_size else value
 
 
-class CompositeTransform(Transform):
-    """Base of transforms whose inverse is of the same class: ``_mirrored`` makes it."""
-
-    _parts: Any = ()
-    bijective: Any = property(lambda self: all(p.bijective for p in self._parts))
-    sign: Any = property(lambda self: math.prod(p.sign for p in self._parts))
-    domain: Any = property(lambda self: self.inv.codomain)
-    _mirrored: Any
-
-    @cached_property
-    def inv(self) -> Any:
-        """The inverse."""
-        made = self._mirrored()
-        made.inv = self
-        return made
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        """The same function of parts that have a cache, or none."""
-        return type(self)(*self._values(), cache_size=cache_size)
-
-    def _inverse(self, y: Any) -> Any:
-        return self.inv._call(y)
-
-    def inverse_shape(self, shape: Any) -> Any:
-        """Shape of the argument."""
-        return self.inv.forward_shape(shape)
+def _are_bijective(values: list[Any]) -> bool:
+    """Whether the transforms among parameters are bijective."""
+    parts = [t for v in values for t in (v if isinstance(v, list) else [v])]
+    return all(t.bijective for t in parts if isinstance(t, Transform))
 
 
-class ComposeTransform(CompositeTransform):
-    """Functions one after the other."""
-
-    _parameters = ("parts",)
-
-    def __init__(self, parts: Sequence[Any], cache_size: int = 0) -> None:
-        super().__init__(cache_size)
-        given = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
-        self.parts = self._parts = given
-
-    def _mirrored(self) -> Any:
-        return ComposeTransform([part.inv for part in self.parts[::-1]])
-
-    @property
-    def codomain(self) -> Any:
-        """Set of values, of as many axes as the parts need."""
-        dim, result = 0, constraints.real
-        for part in self.parts:
-            inner, result = part.domain, part.codomain
-            dim = max(dim, inner.event_dim) + result.event_dim - inner.event_dim
-        return reinterpreted(result, dim - result.event_dim)
-
-    def _call(self, x: Any) -> Any:
-        return reduce(lambda x, part: part(x), self.parts, x)
-
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """Sum of those of the parts."""
-        if not self.parts:
-            return torch.zeros_like(x)
-        total, dim = 0, self.domain.event_dim
-        for k, part in enumerate(self.parts):
-            after = y if k == len(self.parts) - 1 else part(x)
-            log = part.log_abs_det_jacobian(x, after)
-            total = total + utils.sum_rightmost(log, dim - part.domain.event_dim)
-            dim += part.codomain.event_dim - part.domain.event_dim
-            x = after
-        return total
-
-    def forward_shape(self, shape: Any) -> Any:
-        """Shape of the value."""
-        return reduce(lambda shape, part: part.forward_shape(shape), self.parts, shape)
-
-    def __repr__(self) -> str:
-        parts = ",\n    ".join(map(repr, self.parts))
-        return f"ComposeTransform(\n    {parts}\n)"
+def _codomain(parts: list[Any]) -> Any:
+    """Set of values of functions one after the other, of as many axes as these need."""
+    dim, result = 0, constraints.real
+    for part in parts:
+        inner, result = part.domain, part.codomain
+        dim = max(dim, inner.event_dim) + result.event_dim - inner.event_dim
+    return reinterpreted(result, dim - result.event_dim)
 
 
-def reinterpreted(constraint: Any, dim: int) -> Any:
-    """A set of events of ``dim`` axes more."""
-    return constraints.independent(constraint, dim) if dim > 0 else constraint
+def log_along(whole: Any, path: list[Any]) -> Any:
+    """Sum of the logarithms of functions, by the argument and the values one after the other."""
+    total, dim = torch.zeros_like(path[0]) if not whole.parts else 0.0, whole.domain.event_dim
+    for part, x, y in zip(whole.parts, path, path[1:], strict=False):
+        log = part.log_abs_det_jacobian(x, y)
+        total = total + utils.sum_rightmost(log, dim - part.domain.event_dim)
+        dim += part.codomain.event_dim - part.domain.event_dim
+    return total
 
 
-class IndependentTransform(CompositeTransform):
-    """A function whose last axes of a batch are ones of an event."""
-
-    _parameters = ("base_transform", "reinterpreted_batch_ndims")
-
-    def __init__(
-        self, base_transform: Any, reinterpreted_batch_ndims: int, cache_size: int = 0
-    ) -> None:
-        super().__init__(cache_size)
-        self.base_transform = self._call = base_transform.with_cache(cache_size)
-        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-        self._parts = [self.base_transform]
-        self.forward_shape = self.base_transform.forward_shape
-
-    def _mirrored(self) -> Any:
-        return IndependentTransform(self.base_transform.inv, self.reinterpreted_batch_ndims)
-
-    codomain = property(
-        lambda self: reinterpreted(self.base_transform.codomain, self.reinterpreted_batch_ndims)
-    )
-
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """Sum over these axes."""
-        log = self.base_transform.log_abs_det_jacobian(x, y)
-        return utils.sum_rightmost(log, self.reinterpreted_batch_ndims)
-
-    def __repr__(self) -> str:
-        return f"IndependentTransform({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
+def _reshaped(shape: Any, before: Any, after: Any) -> Any:
+    """A shape that ends in ``before``, with another end."""
+    cut = len(shape) - len(before)
+    if cut < 0 or shape[cut:] != tuple(before) or math.prod(before) != math.prod(after):
+        raise NumgradValueError(
+            f"ReshapeTransform: cannot reshape events of shape {tuple(before)} to {tuple(after)} "
+            f"in {tuple(shape)}: too few axes, or another number of elements"
+        )
+    return shape[:cut] + torch.Size(after)
 
 
-class ReshapeTransform(CompositeTransform):
-    """Events in another shape."""
-
-    bijective, _parameters = True, ("in_shape", "out_shape")
-
-    def __init__(self, in_shape: Any, out_shape: Any, cache_size: int = 0) -> None:
-        super().__init__(cache_size)
-        self.in_shape, self.out_shape = torch.Size(in_shape), torch.Size(out_shape)
-        if self.in_shape.numel() != self.out_shape.numel():
-            raise NumgradValueError("in_shape, out_shape have different numbers of elements")
-        self.codomain = reinterpreted(constraints.real, len(self.out_shape))
-
-    sign = property(utils.lacking("sign"))
-
-    def _mirrored(self) -> Any:
-        return ReshapeTransform(self.out_shape, self.in_shape)
-
-    def forward_shape(self, shape: Any) -> Any:
-        """Shape of the value."""
-        cut = len(shape) - len(self.in_shape)
-        if cut < 0:
-            raise NumgradValueError("Too few dimensions on input")
-        if shape[cut:] != self.in_shape:
-            raise NumgradValueError(
-                f"Shape mismatch: expected {tuple(shape[cut:])} but got {tuple(self.in_shape)}"
-            )
-        return shape[:cut] + self.out_shape
-
-    def _call(self, x: Any) -> Any:
-        return x.reshape(self.forward_shape(x.shape))
-
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """Zeros."""
-        return torch.zeros(x.shape[: x.dim() - len(self.in_shape)], dtype=x.dtype)
+def _pieces(t: Any, *values: Any) -> Any:
+    """Each transform with its piece of every value."""
+    return zip(t.tseq, *[v.split(t.lengths, t.dim) for v in values], strict=True)
 
 
-class CatTransform(CompositeTransform):
-    """Functions of pieces along an axis, of given lengths, by default 1."""
-
-    _parameters = ("transforms", "dim", "lengths")
-
-    def __init__(self, tseq: Any, dim: int = 0, lengths: Any = None, cache_size: int = 0) -> None:
-        super().__init__(cache_size)
-        if not all(isinstance(t, Transform) for t in tseq):
-            raise NumgradTypeError(f"{type(self).__name__}: takes Transforms, got {tseq!r}")
-        given = [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
-        self.transforms = self._parts = given
-        self.dim, self.lengths = dim, [1] * len(given) if lengths is None else list(lengths)
-
-    sign = property(utils.lacking("sign"))
-    codomain = property(
-        lambda self: constraints.cat([t.codomain for t in self._parts], self.dim, self.lengths)
-    )
-
-    def _mirrored(self) -> Any:
-        return CatTransform([t.inv for t in self.transforms], self.dim, self.lengths)
-
-    def _slices(self, *values: Any) -> Any:
-        """Each transform with its piece of every value."""
-        pieces = [split_along(v, self.dim, self.lengths) for v in values]
-        return zip(self.transforms, *pieces, strict=True)
-
-    def _call(self, x: Any) -> Any:
-        return join_along([t(part) for t, part in self._slices(x)], self.dim, self.lengths)
-
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """Those of the pieces side by side; their sum where the axis is one of an event."""
-        most = max(t.event_dim for t in self.transforms)
-        logs = [
-            utils.sum_rightmost(t.log_abs_det_jacobian(*parts), most - t.event_dim)
-            for t, *parts in self._slices(x, y)
-        ]
-        dim = (self.dim - x.dim() if self.dim >= 0 else self.dim) + most
-        return torch.cat(logs, dim) if dim < 0 else sum(logs)
-
-
-class StackTransform(CatTransform):
-    """Functions of the elements along an axis."""
-
-    _parameters = ("transforms", "dim")
-
-    def __init__(self, tseq: Any, dim: int = 0, cache_size: int = 0) -> None:
-        super().__init__(tseq, dim, None, cache_size)
-        self.lengths = None
-
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """Those of the elements side by side."""
-        logs = [t.log_abs_det_jacobian(*parts) for t, *parts in self._slices(x, y)]
-        return torch.stack(logs, self.dim)
+def _log_of_pieces(self: Any, x: Any, y: Any) -> Any:
+    """Logarithms side by side; their sum where the axis is one of an event."""
+    most = max(t.event_dim for t in self.tseq)
+    logs = [
+        utils.sum_rightmost(t.log_abs_det_jacobian(*parts), most - t.event_dim)
+        for t, *parts in _pieces(self, x, y)
+    ]
+    dim = (self.dim - x.dim() if self.dim >= 0 else self.dim) + most
+    return torch.cat(logs, dim) if dim < 0 else sum(logs)
 
 
 def _shape(self: Any, shape: Any) -> Any:
@@ -423,6 +251,35 @@ def _triangle_length(shape: Any) -> Any:
 
 
 TABLE = """
+ComposeTransform(parts) math.prod([part.sign for part in parts])
+    _codomain([part.inv for part in parts[::-1]]) _codomain(parts):
+    reduce(lambda x, part: part(x), parts, x) | reduce(lambda y, part: part.inv(y), parts[::-1], y)
+    | log_along(self, [*accumulate(parts[:-1], lambda x, part: part(x), initial=x), y])
+    | reduce(lambda shape, part: part.forward_shape(shape), parts, x)
+    | reduce(lambda shape, part: part.inverse_shape(shape), parts[::-1], y)
+_InverseTransform(inv) inv.sign inv.codomain inv.domain: inv._inv_call(x) | inv(y)
+    | -inv.log_abs_det_jacobian(y, x) | inv.inverse_shape(x) | inv.forward_shape(y)
+IndependentTransform(base_transform, reinterpreted_batch_ndims) base_transform.sign
+    reinterpreted(base_transform.domain, reinterpreted_batch_ndims)
+    reinterpreted(base_transform.codomain, reinterpreted_batch_ndims):
+    base_transform(x) | base_transform.inv(y)
+    | sum_rightmost(base_transform.log_abs_det_jacobian(x, y), reinterpreted_batch_ndims)
+    | base_transform.forward_shape(x) | base_transform.inverse_shape(y)
+ReshapeTransform(in_shape, out_shape) None reinterpreted(real, len(in_shape))
+    reinterpreted(real, len(out_shape)): x.reshape(_reshaped(x.shape, in_shape, out_shape))
+    | y.reshape(_reshaped(y.shape, out_shape, in_shape))
+    | torch.zeros(x.shape[: x.dim() - len(in_shape)], dtype=x.dtype)
+    | _reshaped(x, in_shape, out_shape) | _reshaped(y, out_shape, in_shape)
+CatTransform(tseq, dim = 0, lengths = 1) None cat([t.domain for t in tseq], dim, lengths)
+    cat([t.codomain for t in tseq], dim, lengths):
+    torch.cat([t(v) for t, v in _pieces(self, x)], dim)
+    | torch.cat([t.inv(v) for t, v in _pieces(self, y)], dim) | _log_of_pieces(self, x, y) | x | y
+StackTransform(tseq, dim = 0) None stack([t.domain for t in tseq], dim)
+    stack([t.codomain for t in tseq], dim):
+    torch.stack([t(v) for t, v in zip(tseq, x.unbind(dim), strict=True)], dim)
+    | torch.stack([t.inv(v) for t, v in zip(tseq, y.unbind(dim), strict=True)], dim)
+    | torch.stack([t.log_abs_det_jacobian(*v) for t, *v in zip(
+    tseq, x.unbind(dim), y.unbind(dim), strict=True)], dim) | x | y
 ExpTransform() 1 real positive: x.exp() | y.log() | x
 SigmoidTransform() 1 real unit_interval: inside_unit(torch.sigmoid(x))
     | inside_unit(y).log() - torch.log1p(-inside_unit(y)) | -softplus(-x) - softplus(x)
@@ -450,18 +307,19 @@ CorrCholeskyTransform() None real_vector corr_cholesky: _correlations(x) | _part
     | _log_correlations(x, y) | _triangle_shape(x) | _triangle_length(y)
 """
 _table: Any = globals()
-_SET = r"(\w[\w.]*(?:\([^)]*\))?)"
+_SET = r"(\w[\w.]*(?:\((?:[^()]|\([^()]*\))*\))?)"
 
 
 def _of_row(row: str) -> None:
     """Add a class: Note [Rows of transforms]."""
     head, text = row.split(": ", 1)
-    name, given, *sets = utils.groups(rf"(\w+)\((.*?)\) (\S+) {_SET} {_SET}", head)
+    name, given, *sets = utils.groups(rf"(\w+)\((.*?)\) {_SET} {_SET} {_SET}", head)
     names, scope = utils.parameters_of(given), vars(utils) | vars(constraints) | _table
     formulas = text.split(" | ")
     members: dict[str, Any] = {
         "__init__": utils.initializer(names, "cache_size=0"), "__module__": __name__,
-        "__doc__": f"The function ``{formulas[0]}``.", "bijective": len(formulas) > 2,
+        "__doc__": f"The function ``{formulas[0]}``.",
+        "bijective": len(formulas) > 2 and property(lambda self: _are_bijective(self._values())),
         "_parameters": (*names,), "forward_shape": _shape, "inverse_shape": _shape,
     } | {
         key: utils.attribute_of(value, names, scope)
@@ -481,8 +339,11 @@ _METHODS = {
 """Methods that the expressions of a row are, and their operands."""
 for (_row,) in utils.rows(TABLE):
     _of_row(_row)
+_InverseTransform = _table["_InverseTransform"]
 NAMES = [_name for _name in _table if _name.endswith("Transform") and _name[0] != "_"]
+ComposeTransform = _table["ComposeTransform"]
 identity_transform = ComposeTransform([])
+identity_transform.inv = identity_transform
 NAMES += ["identity_transform", "biject_to", "transform_to"]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from numgrad.errors import NumgradValueError
 from numgrad.stats.covariance import Covariance, factored
 from numgrad.torch.distributions import tables, utils
@@ -17,15 +19,6 @@ from numgrad.torch.wrapping import unwrap, wrap
 
 def _one_hot(indices: Any, like: Any) -> Any:
     return torch.nn.functional.one_hot(indices, like.shape[-1]).to(like)
-
-
-class VectorDistribution(TableDistribution):
-    """Base of distributions of vectors, whose parameters are numbers if these have one element."""
-
-    def _begin(self, given: dict[str, Any], validate_args: bool | None) -> None:
-        """Take the parameters, numbers as vectors of length 1."""
-        values = map(torch.atleast_1d, utils.broadcast_all(*given.values()))
-        super()._begin(dict(zip(given, values, strict=True)), validate_args)
 
 
 class CategoryDistribution(ProbabilityDistribution):
@@ -66,14 +59,6 @@ class CategoryDistribution(ProbabilityDistribution):
         return logits.gather(-1, value.expand((*shape, 1))).squeeze(-1)
 
 
-def _log_of_counts(value: Any, logits: Any) -> Any:
-    """Logarithm of the probability of counts of categories."""
-    logits, value = utils.broadcast_all(logits, value)
-    ways = torch.lgamma(value.sum(-1) + 1) - torch.lgamma(value + 1).sum(-1)
-    none = (value == 0) & (logits == -math.inf)
-    return ways + (torch.where(none, 0.0, logits) * value).sum(-1)
-
-
 def _matrix(name: str) -> Any:
     """A matrix of the covariance, for each of the batch."""
     return utils.lazy_property(
@@ -102,9 +87,7 @@ class CovarianceDistribution(TableDistribution):
                 "specified."
             )
         ((key, root),) = rest
-        if root.dim() < 2:
-            raise NumgradValueError(f"{key} must be at least two-dimensional")
-        own = self._event_dim if name == "loc" else 0
+        own = 1 if name == "loc" else 0
         x = torch.as_tensor(x, dtype=root.dtype)
         self._take({name: (x, own), key: (root, 2)}, root.shape[-self._event_dim :], validate_args)
         make = {
@@ -118,13 +101,9 @@ class CovarianceDistribution(TableDistribution):
         for name, (x, own) in given.items():
             if x.dim() < own:
                 raise NumgradValueError(f"{name} must be at least {own}-dimensional")
-        leads = [x.shape[: x.dim() - own] for x, own in given.values()]
-        try:
-            lead = torch.broadcast_shapes(*leads)
-        except (RuntimeError, ValueError):
-            raise NumgradValueError(f"Incompatible batch shapes {leads} of {[*given]}") from None
+        lead = np.broadcast_shapes(*[x.shape[: x.dim() - own] for x, own in given.values()])
         for name, (x, own) in given.items():
-            setattr(self, name, x.expand(lead + x.shape[x.dim() - own :]))
+            setattr(self, name, x.expand((*lead, *x.shape[x.dim() - own :])))
         Distribution.__init__(self, lead, event_shape, validate)
 
 
@@ -175,12 +154,12 @@ def _onion_log_prob(eta: Any, n: int, value: Any) -> Any:
 
 
 TABLE = """
-Dirichlet(concentration: independent(positive, 1)) on simplex by dirichlet(concentration)
+Dirichlet(concentration: independent(positive, 1)) on simplex by dirichlet(0, 1, concentration)
   mode: torch.where((concentration < 1).all(-1, True), _one_hot(
     concentration.argmax(-1), concentration), (concentration - 1).clamp(min=0) / (
     concentration - 1).clamp(min=0).sum(-1, True))
 Categorical(probs: simplex | logits: real_vector) on integer_interval(0, self._num_events - 1)
-    by categorical(probs) as CategoryDistribution
+    by categorical(0, 1, probs) as CategoryDistribution
   event: torch.Size()
   mean: torch.full(self._batch_shape, math.nan, dtype=probs.dtype)
   mode: probs.argmax(-1)
@@ -189,7 +168,7 @@ Categorical(probs: simplex | logits: real_vector) on integer_interval(0, self._n
   entropy: self._category_entropy()
   sample: self._drawn(shape)
   values: torch.arange(self._num_events)
-OneHotCategorical(probs: simplex | logits: real_vector) on one_hot by categorical(probs)
+OneHotCategorical(probs: simplex | logits: real_vector) on one_hot by categorical(0, 1, probs)
     as CategoryDistribution
   mean: probs
   mode: _one_hot(probs.argmax(-1), probs)
@@ -212,10 +191,11 @@ RelaxedOneHotCategorical(temperature, probs: simplex | logits: real_vector) on s
     as CategoryDistribution
   base_dist: ExpRelaxedCategorical(temperature, **self._given)
   transforms: [ExpTransform()]
-LogisticNormal(loc: real, scale: positive) on simplex as VectorDistribution
-  base_dist: Normal(loc, scale)
+LogisticNormal(loc: real, scale: positive) on simplex
+  base_dist: Normal(torch.atleast_1d(loc), torch.atleast_1d(scale))
   transforms: [StickBreakingTransform()]
-  event: torch.Size((loc.shape[-1] + 1,))
+  event: torch.Size((self.base_dist.loc.shape[-1] + 1,))
+  _param_dim: min(loc.dim(), 1)
 LKJCholesky(dim, concentration: positive = 1.0) on corr_cholesky
   event: torch.Size((dim, dim))
   _param_dim: 0
@@ -223,18 +203,19 @@ LKJCholesky(dim, concentration: positive = 1.0) on corr_cholesky
   log_prob: _onion_log_prob(concentration, dim, value)
   sample: _onion(self, shape)
 Multinomial(total_count = 1, probs: simplex | logits: real_vector)
-    on multinomial(total_count) by multinomial(torch.tensor(total_count), probs)
+    on multinomial(total_count) by multinomial(0, 1, torch.tensor(total_count), probs)
     as CategoryDistribution
   variance: self.mean * (1 - probs)
-  log_prob: _log_of_counts(value, logits)
+  log_prob: torch.lgamma(value.sum(-1) + 1) - torch.lgamma(value + 1).sum(-1) + (
+    torch.where((value == 0) & (logits == -math.inf), 0.0, logits) * value).sum(-1)
   sample: _one_hot(self._drawn(shape, total_count), probs).sum(0)
 MultivariateNormal(loc: real_vector, covariance_matrix: positive_definite = None,
     precision_matrix: positive_definite = None, scale_tril: lower_cholesky = None)
-    on real_vector by multivariate_normal(loc, self._covariance) as CovarianceDistribution
+    on real_vector by multivariate_normal(0, 1, loc, self._covariance) as CovarianceDistribution
   mode: loc
 Wishart(df: greater_than(self._size - 1), covariance_matrix: positive_definite = None,
     precision_matrix: positive_definite = None, scale_tril: lower_cholesky = None)
-    on positive_definite by wishart(df, self._covariance) as CovarianceDistribution
+    on positive_definite by wishart(0, 1, df, self._covariance) as CovarianceDistribution
   mode: torch.where(df > self._size + 1, df - self._size - 1, math.nan)[..., None, None] * (
     self.covariance_matrix)
   log_prob: 0.5 * (df - self._size - 1) * torch.linalg.slogdet(value)[1] - 0.5 * (
@@ -242,7 +223,7 @@ Wishart(df: greater_than(self._size - 1), covariance_matrix: positive_definite =
     self.scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)) - torch.mvlgamma(0.5 * df, self._size)
 LowRankMultivariateNormal(loc: real_vector, cov_factor: independent(real, 2),
     cov_diag: independent(positive, 1)) on real_vector
-    by multivariate_normal(loc, self._covariance) as LowRankDistribution
+    by multivariate_normal(0, 1, loc, self._covariance) as LowRankDistribution
   mode: loc
 """
 CLASSES = UNIVARIATE | tables.declare(TABLE, UNIVARIATE | globals())

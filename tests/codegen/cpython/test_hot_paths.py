@@ -495,7 +495,7 @@ def test_a_record_lives_as_long_as_its_place():
             entry.clear()  # as another thread, or a finalizer
 
     op = OPS["exp"]
-    entry = recorder.MachineEntry(op, recorder.in_python(op), recorder.RECORDER)
+    entry = recorder.MachineEntry(op, op.in_python, recorder.RECORDER)
     entry._records = Forgetful()
     x = leaf(5)
     assert np.array_equal(entry.call(x).numpy(force=True), ng.exp(x).numpy(force=True))
@@ -511,7 +511,7 @@ def test_a_record_is_that_of_its_plan():
             return super().get(key)
 
     op = OPS["exp"]
-    entry = recorder.MachineEntry(op, recorder.in_python(op), recorder.RECORDER)
+    entry = recorder.MachineEntry(op, op.in_python, recorder.RECORDER)
     entry._plans, x = Changing(op.plans), leaf(5)
     entry._call_and_learn(0, x)
     (record,) = entry._records.values()
