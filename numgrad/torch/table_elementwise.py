@@ -27,16 +27,6 @@ def _scaled(x: Any, alpha: Any) -> Any:
     return x if alpha == 1 else OPS["multiply"](x, alpha)
 
 
-def together(a: Any, b: Any, floats: bool = False) -> tuple[Any, Any]:
-    """Two operands in their common dtype, which for ``floats`` is none of integers."""
-    d = common_dtype((a, b))
-    if floats and d.kind not in "fc":
-        d = get_default_dtype().numpy
-    if not isinstance(a, Base) and not isinstance(b, Base):
-        a = Base(np.asarray(a, d))
-    return cast(a, d), cast(b, d)
-
-
 def of_bools(function: Any, x: Any, d: Any = None) -> Any:
     """A function of numbers, or booleans in a dtype: as they are, if none is given."""
     if x.dtype.kind == "b":
@@ -53,23 +43,18 @@ def _quotient(op: str, a: Any, b: Any) -> Any:
         if isinstance(divisors, Base):
             divisors = state.ground.numbers(divisors)
         if divisors is not None and not np.all(divisors):
-            raise NumgradRuntimeError(
-                f"{op}: ZeroDivisionError: integers have no quotient and no remainder by zero; "
-                "divide floating numbers"
-            )
+            raise NumgradRuntimeError(f"{op}: ZeroDivisionError: of integers; divide floats")
     return OPS[op](a, b)
 
 
 def _div(a: Any, b: Any, mode: str | None) -> Any:
     if mode is None:
-        return OPS["divide"](*together(a, b, floats=True))
-    a, b = together(a, b)
+        d = get_default_dtype().numpy
+        return OPS["divide"](*[v if kind_of(v) in "fc" else cast(v, d) for v in (a, b)])
     if mode == "floor":
         return _quotient("floor_divide", a, b)
     if mode != "trunc":
-        raise NumgradRuntimeError(
-            f"div: expected rounding_mode to be one of None, 'trunc', or 'floor' but found {mode!r}"
-        )
+        raise NumgradRuntimeError(f"div: rounding_mode is None, 'trunc' or 'floor', not {mode!r}")
     if kind_of(a) == "f" or kind_of(b) == "f":
         return ng.trunc(OPS["divide"](a, b))
     return (a - _quotient("fmod", a, b)) // b
@@ -140,7 +125,6 @@ sub(input, other, *, alpha=1): subtract == OPS["subtract"](input, _scaled(other,
 [number 2 inplace values]
 floor_divide(input, other): _quotient("floor_divide", input, other)
 {fmod remainder}(input, other): @ == _quotient("@", input, other)
-[own 2 inplace values]
 div(input, other, *, rounding_mode=None): divide == _div(input, other, rounding_mode)
 [number 2 function]
 rsub(input, other, *, alpha=1): OPS["subtract"](other, _scaled(input, alpha))

@@ -310,6 +310,8 @@ def _losses_of_batch(
 
 
 def _by_example(values: Any, size: int) -> Any:
+    if values.shape == (size,):  # a row for each example
+        return values
     return apply("sum", apply("reshape", values, shape=(size, -1)), axis=1)
 
 

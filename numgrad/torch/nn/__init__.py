@@ -16,7 +16,7 @@ from numgrad.torch.paths import alias as _alias
 from numgrad.torch.settings import OF_LAYERS as _OF_LAYERS, install as _install
 from numgrad.torch.wrapping import Parameter
 
-_CLASSES = _layers.classes()
+_CLASSES = _layers.classes(functional)
 globals().update(_CLASSES | _REGISTRATIONS)
 _HERE = {
     "Buffer": Buffer, "Module": Module, "Parameter": Parameter, "functional": functional,

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, wraps
+from inspect import signature
 from typing import Any
 
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.errors import NumgradError
 from numgrad.nn import functional as _base
-from numgrad.torch.calls import function_of, table, write
+from numgrad.tensors.learned_calls import LearnedEntry
+from numgrad.torch.calls import ARGUMENTS, function_of, table, write
 from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.nn.layers import DTYPES, of_dtypes, without_legacy
 from numgrad.torch.wrapping import as_runtime_error, unwrap, wrap, wrapped
+
+_NAMES = """
+    celu cross_entropy elu gelu hardshrink hardsigmoid hardswish hardtanh huber_loss l1_loss
+    layer_norm leaky_relu linear log_softmax logsigmoid mish mse_loss nll_loss relu relu6 selu
+    sigmoid silu smooth_l1_loss softmax softmin softplus softshrink softsign tanh tanhshrink
+"""
+LEARNED = frozenset(_NAMES.split())
+"""Functions of which machine code learns calls that are one operation, none of them in place."""
 
 
 def of_functional(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -20,18 +30,20 @@ def of_functional(function: Callable[..., Any]) -> Callable[..., Any]:
     name = function.__name__
     rule = DTYPES.get(name)
 
-    @wraps(function)
-    def called(*args: Any, **params: Any) -> Any:
-        given = [unwrap(a) for a in args]
-        out = params.pop("out", None)
-        if params:
-            params = {k: unwrap(v) for k, v in without_legacy(params).items()}
+    def compute(given: list[Any], params: dict[str, Any]) -> Any:
         if rule is not None:
             of_dtypes(name, rule, given, params)
         if "_pool" in name and list(given[2:3]) in ([()], [[]]):
             given[2] = None  # the stride is the length of the window
+        return function(*given, **params)
+
+    @wraps(function)
+    def called(*args: Any, **params: Any) -> Any:
+        out = params.pop("out", None)
+        if params:
+            params = {k: unwrap(v) for k, v in without_legacy(params).items()}
         try:
-            result = function(*given, **params)
+            result = compute([unwrap(a) for a in args], params)
         except NumgradError as error:
             as_runtime_error(error)
             raise
@@ -43,6 +55,29 @@ def of_functional(function: Callable[..., Any]) -> Callable[..., Any]:
         return args[0] if same else wrapped(result)
 
     called.__module__ = __name__
+    return _learned(called, compute) if name in LEARNED else called
+
+
+def _learned(python: Callable[..., Any], compute: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, whose calls machine code learns once it is in use."""
+    parameters = [*signature(python).parameters]
+    inplace = parameters.index("inplace") if "inplace" in parameters else len(parameters)
+    enter: Any = None
+
+    @wraps(python)
+    def called(*args: Any, **params: Any) -> Any:
+        nonlocal enter
+        rest = args[inplace:]
+        if rest and len(rest) == 1 and rest[0] is False:
+            args, rest = args[:inplace], ()
+        if rest or params.get("inplace"):  # which is not to be done twice
+            return python(*args, **params)
+        if enter is None:
+            if not ARGUMENTS.in_use:
+                return python(*args, **params)
+            enter = LearnedEntry(python.__name__, python, compute, ARGUMENTS, unwrap).call
+        return enter(*args, **params)
+
     return called
 
 

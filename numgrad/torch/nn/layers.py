@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import copy
 import inspect
-from types import FunctionType
+from types import CellType, FunctionType
 from typing import Any, ClassVar
 
 from numgrad import nn
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.errors import NumgradError
+from numgrad.nn.applied import Applied
 from numgrad.nn.module.members import KINDS
 from numgrad.torch import dtypes
 from numgrad.torch.calls import cast, check_equal
@@ -237,6 +238,20 @@ class Layer(Module):
             raise
 
 
+def _of_function(cls: type[nn.Module], functions: Any) -> Any:
+    """``forward`` of a layer that applies a function, with that of this room; None of others."""
+    own: Any = cls.forward
+    if cls is nn.Linear:
+        return lambda self, input: functions.linear(input, self.weight, self.bias)
+    if not issubclass(cls, Applied) or own.__code__.co_freevars != ("_given",):
+        return None
+    name = own.__closure__[0].cell_contents.__name__
+    if name not in functions.LEARNED:
+        return None
+    cell = CellType(getattr(functions, name))
+    return FunctionType(own.__code__, own.__globals__, "forward", own.__defaults__, (cell,))
+
+
 def _method(cls: type, name: str, function: Any) -> Any:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return outer(getattr(cls, name)(view(self), *map(_argument, args), **unwrap(kwargs)))
@@ -323,8 +338,8 @@ def _causal_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
     return wrap(nn.Transformer.generate_square_subsequent_mask(sz, device, d))
 
 
-def classes() -> dict[str, type]:
-    """All modules by name."""
+def classes(functional: Any) -> dict[str, type]:
+    """All modules by name; ``functional`` is the module of functions, which imports this one."""
     made: dict[str, type] = {group: type(group, (Layer,), {}) for group in _GROUPS}
     made["_BatchNorm"] = _BatchNorm
     bases = {name: made[group] for group, text in _GROUPS.items() for name in text.split()}
@@ -337,6 +352,9 @@ def classes() -> dict[str, type]:
         if plain and name not in made and not issubclass(cls, nn.LazyModuleMixin):
             base = bases.get(name) or (made["_Loss"] if name.endswith("Loss") else Layer)
             made[name] = layer_class(name, cls, (base,))
+            forward = _of_function(cls, functional)
+            if forward is not None:
+                made[name].forward = forward  # pyright: ignore[reportAttributeAccessIssue]
     public = set(dir(nn))  # a name that is none takes a search for what is near it
     names = [name for name in made if f"Lazy{name}" in public]
     GIVEN.update({name: made[name] for name in names})
