@@ -172,10 +172,8 @@ def _through(function: Callable[[Any], Any], value: Any) -> Any:
 def refuse_transformed(what: str) -> None:
     """Raise in a function that ``torch.func`` transforms, whose graph is the transform's."""
     if state.transforms or (state.interpreters and levels()):
-        raise NumgradRuntimeError(
-            f"{what} is not for use inside of a function that torch.func transforms; leave what "
-            "is differentiated to transforms, which can be nested"
-        )
+        way = "leave what is differentiated to transforms, which can be nested"
+        raise NumgradRuntimeError(f"{what}: not in a function that torch.func transforms; {way}")
 
 
 class ArgumentError(NumgradValueError, NumgradRuntimeError):
@@ -203,6 +201,13 @@ def as_runtime_error(error: Exception) -> None:
     error.__class__ = _ERRORS.get(type(error), type(error))
 
 
+def named(function: Any, name: str, doc: str | None = None) -> Any:
+    """A function made for a name, with that name and a docstring."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
 def user_function(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of a user's, as numgrad calls it: with wrappers, of whose results it gets Tensors.
 
@@ -212,9 +217,7 @@ def user_function(function: Callable[..., Any]) -> Callable[..., Any]:
     def called(*args: Any, **params: Any) -> Any:
         return unwrap(function(*map(wrap, args), **{k: wrap(v) for k, v in params.items()}))
 
-    called.__name__ = getattr(function, "__name__", "function")
-    called.__doc__ = function.__doc__
-    return called
+    return named(called, getattr(function, "__name__", "function"), function.__doc__)
 
 
 def face_function(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -227,6 +230,5 @@ def face_function(function: Callable[..., Any]) -> Callable[..., Any]:
             as_runtime_error(error)
             raise
 
-    called.__name__ = called.__qualname__ = getattr(function, "__name__", "function")
-    called.__doc__, vars(called)["__wrapped__"] = function.__doc__, function
-    return called
+    vars(called)["__wrapped__"] = function
+    return named(called, getattr(function, "__name__", "function"), function.__doc__)
