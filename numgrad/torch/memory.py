@@ -64,22 +64,6 @@ def arranged(made: Any, like: Any, memory_format: Any) -> Any:
     return made
 
 
-def at_least(name: str, x: Any, rank: int) -> Any:
-    """Raise where a Tensor has too few dimensions."""
-    if x.ndim < rank:
-        raise NumgradRuntimeError(
-            f"{name}: the input must have at least {rank} dimensions, got {x.ndim}"
-        )
-    return x
-
-
-def at_most_matrix(x: Any) -> Any:
-    """Raise where a Tensor has more than two dimensions."""
-    if x.ndim > 2:
-        raise NumgradRuntimeError(f"H: only of matrices, got {x.ndim} dimensions; use mH")
-    return x
-
-
 # -------------------------------------------------------------------------------------- storages
 
 
