@@ -18,7 +18,7 @@ from numgrad.torch.wrapping import unwrap, wrap
 _INF = float("inf")
 _SAME = (
     "sum=0 prod=1 cumsum=0 cumprod=1 amax=-inf amin=inf argmax=-inf argmin=inf softmax=-inf "
-    " log_softmax=-inf"
+    "log_softmax=-inf"
 )
 """Functions of the topmost module, and what elements that are left out count as."""
 

@@ -224,7 +224,8 @@ rand, randn, randperm, bernoulli, multinomial, poisson, binomial = makers(
 {rand=uniform randn=normal}(*args, size=None, generator=None): drawn(
     _draw_@, dtypes.sizes(args if size is None else (size,)), default(dtype), generator)
 randperm(n, *, generator=None): drawn(
-    lambda s, shape, d: s.random_sample(shape).argsort(-1), dtypes.sizes((n,)), np.int64, generator)
+    lambda s, shape, d: s.random_sample(shape).argsort(-1) if shape[1:] else s.permutation(*shape),
+    dtypes.sizes((n,)), np.int64, generator)
 bernoulli(input, p=None, *, generator=None): _by_element(
     _draw_bernoulli, generator, input, input if p is None else p)
 multinomial(input, num_samples, replacement=False, *, generator=None): drawn(
