@@ -1,9 +1,12 @@
 """Run an unchanged script that was written for PyTorch, with ``numgrad.torch`` as ``torch``."""
 
 import argparse
+import os
+import runpy
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
 
 HELP = "run a script written for PyTorch on numgrad"
 
@@ -16,14 +19,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the script; the status is its own, 1 after an exception."""
-    from numgrad.torch.substitution import run_script  # which loads all of numgrad.torch
+    from numgrad.torch.substitution import substituted  # which loads all of numgrad.torch
 
     if not Path(arguments.script).is_file():
         print(f"there is no file {arguments.script}", file=sys.stderr)
         return 2
+    _announce_rank()
     sys.path.insert(0, str(Path(arguments.script).resolve().parent))
+    before, sys.argv = sys.argv, [arguments.script, *arguments.arguments]
     try:
-        run_script(arguments.script, arguments.arguments)
+        with substituted():
+            runpy.run_path(arguments.script, run_name="__main__")
     except SystemExit as stop:
         if isinstance(stop.code, str):
             print(stop.code, file=sys.stderr)
@@ -36,7 +42,21 @@ def run(arguments: argparse.Namespace) -> int:
         return 1
     finally:
         sys.path.pop(0)
+        sys.argv = before
     return 0
+
+
+def _announce_rank() -> None:
+    """Set the variables of ``torchrun`` in a rank of ``python -m numgrad launch``."""
+    from numgrad.distributed.launcher import announced, world
+
+    if announced()[1] > 1:
+        comm: Any = world()
+        local = os.environ.get("MPI_LOCALRANKID", str(comm.rank))
+        size, rank = str(comm.size), str(comm.rank)
+        os.environ.update(RANK=rank, WORLD_SIZE=size, LOCAL_RANK=local, LOCAL_WORLD_SIZE=size)
+        os.environ.setdefault("MASTER_ADDR", "localhost")
+        os.environ.setdefault("MASTER_PORT", "29500")
 
 
 def _print(error: Exception, first: int) -> None:

@@ -16,7 +16,7 @@ import io
 import pickle
 import sys
 import zipfile
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -72,6 +72,7 @@ NAMES: dict[tuple[str, str], Any] = {
     ("torch", "Size"): tuple,
     ("torch", "device"): str,
     ("collections", "OrderedDict"): OrderedDict,
+    ("collections", "Counter"): Counter,
     ("_codecs", "encode"): str.encode,  # bytes
     **{(home, kind.__name__): kind for home in _BUILTINS for kind in (set, complex, bytearray)},
     **{("torch", name): kind for name, kind in STORAGES.items()},

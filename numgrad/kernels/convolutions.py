@@ -59,23 +59,7 @@ from numba import {dtype}, int64, prange
 from numgrad.codegen.accumulation import no_inline
 from numgrad.codegen.device import device, outlined
 from numgrad.codegen.intrinsics import add_any_order, select
-from numgrad.kernels.products.blas import clear, gather, table_gemm, turn
-
-
-@outlined
-def lay_out(source, column, rows, columns, target, across):
-    # rows of a panel from contiguous columns
-    no_inline()
-    line = across * {size}
-    if columns < across:
-        clear(target, rows * line)
-    for left in range(0, columns, {lanes}):
-        some, there = min({lanes}, columns - left), target + left * {size}
-        first = source + left * column
-        if some == {lanes}:
-            turn({dtype}, {width}, first, column, rows, there, line)
-        else:
-            gather({dtype}, first, {size}, column, rows, some, there, line)
+from numgrad.kernels.products.blas import clear, lay_out, table_gemm, turn
 
 
 @device
@@ -152,10 +136,12 @@ def pack(w, packed, sizes):
             for c in range(channels):
                 start = ((group * channels + c) * outputs + first) * kernel * {size}
                 there = target + c * kernel * across * {size}
-                lay_out(w.ctypes.data + start, kernel * {size}, kernel, columns, there, across)
+                source = w.ctypes.data + start
+                lay_out({dtype}, source, kernel * {size}, kernel, columns, there, across)
         else:
             start = (group * outputs + first) * rows * {size}
-            lay_out(w.ctypes.data + start, rows * {size}, rows, columns, target, across)
+            source = w.ctypes.data + start
+            lay_out({dtype}, source, rows * {size}, rows, columns, target, across)
 
 
 @outlined
@@ -306,7 +292,7 @@ def weigh(x, g, sums, places, taps, sizes, task, part):
         for n in range(some):
             start = ((s + n) * groups * outputs + group * outputs + first) * area + begin
             lay_out(
-                g.ctypes.data + start * {size}, area * {size}, inside, columns,
+                {dtype}, g.ctypes.data + start * {size}, area * {size}, inside, columns,
                 panel_of_g.ctypes.data + n * inside * across * {size}, across,
             )
         table_gemm(
@@ -373,7 +359,7 @@ def convolution_kernel(
         f"void({signature.format(f'{array}[::1]', f'{array}[:,::1]')})",
         parallel=parallel,
         nogil=nogil,
-        externals=[external("table_gemm", dtype.name)],
+        externals=[external(call, dtype.name) for call in ("table_gemm", "lay_out")],
     )
     return kernel.entry
 

@@ -85,12 +85,19 @@ def sum_of_exponentials(row, shift):
 def pass_over_short_rows(part, shifts, sums, logarithms, classes, scratch):
     # exponentials and logarithms of several rows side by side
     no_inline()
+    whole = classes - classes % 4
     for r in range(shifts.size):
         row = part[r * classes : r * classes + classes]
         apart = scratch[r * classes : r * classes + classes]
-        best = LOWEST
-        for k in range(classes):
-            best = select(row[k] > best, row[k], best)
+        b0, b1, b2, b3 = LOWEST, LOWEST, LOWEST, LOWEST
+        for k in range(0, whole, 4):
+            x0, x1, x2, x3 = row[k], row[k + 1], row[k + 2], row[k + 3]
+            b0, b1 = select(x0 > b0, x0, b0), select(x1 > b1, x1, b1)
+            b2, b3 = select(x2 > b2, x2, b2), select(x3 > b3, x3, b3)
+        for k in range(whole, classes):
+            b0 = select(row[k] > b0, row[k], b0)
+        b0, b2 = select(b1 > b0, b1, b0), select(b3 > b2, b3, b2)
+        best = select(b2 > b0, b2, b0)
         for k in range(classes):
             apart[k] = row[k] - best
         shifts[r] = best
@@ -98,10 +105,13 @@ def pass_over_short_rows(part, shifts, sums, logarithms, classes, scratch):
         scratch[k] = exp_{bits}(scratch[k])
     for r in range(shifts.size):
         terms = scratch[r * classes : r * classes + classes]
-        total = ZERO
-        for k in range(classes):
-            total += terms[k]
-        sums[r] = total
+        t0, t1, t2, t3 = ZERO, ZERO, ZERO, ZERO
+        for k in range(0, whole, 4):
+            t0, t1 = t0 + terms[k], t1 + terms[k + 1]
+            t2, t3 = t2 + terms[k + 2], t3 + terms[k + 3]
+        for k in range(whole, classes):
+            t0 += terms[k]
+        sums[r] = (t0 + t1) + (t2 + t3)
     for r in range(shifts.size):
         logarithms[r] = log_{bits}(sums[r])
 

@@ -5,8 +5,11 @@ Note [Recurrent kernels]
 What a layer's inputs contribute to its gates, ``a``, is one product for all times, computed before.
 Left for each time is the product of the state before with the recurrent weight, and the cell: a few
 loops over the rows of the batch, short ones with few arrays, so that compilers can prove them free
-of overlaps and vectorise them. A cell keeps its activated gates in ``gates``; a backward reads
-them, so that nothing is computed twice but ``tanh`` of an LSTM's cell state.
+of overlaps and vectorise them. The weight is laid out in panels once for all times (Note [Implicit
+products] in ``convolutions``), but for a batch of one or two, which is read faster where it lies.
+Rows go through time by themselves: threads share blocks of them, and results have the same bits for
+any number of threads. A cell keeps its activated gates in ``gates``; a backward reads them, so that
+nothing is computed twice but ``tanh`` of an LSTM's cell state.
 
 Gates are in the order of PyTorch: input, forget, cell, output (LSTM); reset, update, new (GRU). A
 GRU keeps the recurrent part of its new gate as a fourth one.
@@ -18,21 +21,70 @@ import numpy as np
 
 from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.dtypes import short, type_name
-from numgrad.kernels.products.gemm import external
+from numgrad.kernels.products.gemm import external, tile_shape
 
 GATES = {"rnn_tanh": (1, 0), "rnn_relu": (1, 0), "gru": (3, 4), "lstm": (4, 4)}
 """Gates in the weights, and gates that are kept, by kind of cell."""
+
+BLOCK = 16
+"""Rows that a thread takes at a time."""
 
 _HEADER = """
 import numpy as np
 from numba import {type}, int64, prange
 from numgrad.codegen.intrinsics import select
+from numgrad.codegen.accumulation import no_inline
 from numgrad.codegen.device import outlined
-from numgrad.kernels.products.blas import multiply
+from numgrad.kernels.products.blas import gemm, lay_out, table_gemm
 from numgrad.kernels.vmath.exponential import sigmoid_{f} as sigmoid
 from numgrad.kernels.vmath.hyperbolic import tanh_{f} as tanh
 
 ZERO, ONE = {type}(0), {type}(1)
+
+@outlined
+def pack(weight, transposed, packed, terms):
+    # panels of the weight, or of its transpose, and where the terms of a sum lie
+    no_inline()
+    n = weight.shape[0] if transposed else weight.shape[1]
+    k = weight.shape[1] if transposed else weight.shape[0]
+    for l in range(k):
+        terms[2 * l], terms[2 * l + 1] = l * {size}, l * {wide} * {size}
+    for left in range(0, n, {wide}):
+        columns = min({wide}, n - left)
+        if transposed:
+            lay_out(
+                {type}, weight.ctypes.data + left * k * {size}, k * {size}, k, columns,
+                packed.ctypes.data + left * k * {size}, {wide},
+            )
+        else:
+            for l in range(k):
+                row, target = weight[l, left:], packed[left * k + l * {wide} :]
+                for j in range(columns):
+                    target[j] = row[j]
+
+
+@outlined
+def multiply(x, first, weight, transposed, packed, terms, places, out):
+    # rows of x, from the first one on, with the weight or its transpose
+    no_inline()
+    n = weight.shape[0] if transposed else weight.shape[1]
+    k = weight.shape[1] if transposed else weight.shape[0]
+    address, rows, pitch = x.ctypes.data + first * k * {size}, out.shape[0], out.shape[1]
+    if x.shape[0] <= 2:
+        gemm(
+            {type}, 0, transposed, rows, n, k, address, k, weight.ctypes.data, weight.shape[1],
+            out.ctypes.data, pitch, 0, 1,
+        )
+        return
+    for row in range(rows):
+        places[2 * row] = row * k * {size}
+    for left in range(0, n, {wide}):
+        table_gemm(
+            {type}, rows, min({wide}, n - left), k, address, places.ctypes.data,
+            terms.ctypes.data, packed.ctypes.data + left * k * {size},
+            out.ctypes.data + left * {size}, pitch, 0,
+        )
+
 
 @outlined
 def squash(x):
@@ -151,54 +203,71 @@ _CELLS = {"rnn_tanh": _RNN_TANH, "rnn_relu": _RNN_RELU, "gru": _GRU, "lstm": _LS
 
 # -------------------------------------------------------------------------------- through time
 
+# rows of the batch go their way by themselves: threads share blocks of them
+_START = """    hidden = hs.shape[2]
+    pitch = -(-max(n, hidden) // {wide}) * {wide}
+    packed, terms = np.empty(pitch * k if rows > 2 else 0, np.{type}), np.empty(2 * k, np.int64)
+    if rows > 2:
+        pack(weight, {transposed}, packed, terms)
+    for index in {range}(-(-rows // {block})):
+        first = int64(index) * {block}
+        count = min({block}, rows - first)
+        product, places = np.empty((count, pitch), np.{type}), np.empty(2 * count, np.int64)
+"""
+
 _FORWARD = """
 def kernel({arguments}, reverse):
-    steps, rows, width = a.shape
-    b = np.empty((rows, width), np.{type})
-    for step in range(steps):
-        t = steps - 1 - step if reverse else step
-        before = (t + 1 if reverse else t - 1) if step > 0 else t
-        h_before = hs[before] if step > 0 else h
-        {c_before}
-        multiply(h_before, weight.T, b)
-        for index in {range}(rows):
-            row = int64(index)
-            forward({call})
+    steps, rows, n = a.shape
+    k = weight.shape[1]
+{start}        for step in range(steps):
+            t = steps - 1 - step if reverse else step
+            before = (t + 1 if reverse else t - 1) if step > 0 else t
+            h_before = hs[before] if step > 0 else h
+            {c_before}
+            multiply(h_before, first, weight, 1, packed, terms, places, product)
+            for r in range(count):
+                row, b = first + r, product[r, :n]
+                forward({call})
 """
 
 _BACKWARD = """
 def kernel({arguments}, reverse):
-    steps, rows, width = ga.shape
-    start = np.zeros((rows, hs.shape[2]), np.{type})
-    for back in range(steps):
-        step = steps - 1 - back
-        t = steps - 1 - step if reverse else step
-        before = (t + 1 if reverse else t - 1) if step > 0 else t
-        carry = {carry}
-        {before}
-        for index in {range}(rows):
-            row = int64(index)
-            backward({call})
-        {recur}
+    steps, rows, k = ga.shape
+    n = weight.shape[1]
+{start}        carried = {carried}
+        for r in range(count):
+            for l in range(hidden):
+                carried[r, l] = ZERO
+        for back in range(steps):
+            step = steps - 1 - back
+            t = steps - 1 - step if reverse else step
+            before = (t + 1 if reverse else t - 1) if step > 0 else t
+            {before}
+            for r in range(count):
+                row, carry = first + r, carried[r]
+                backward({call})
+            multiply({ga}[t], first, weight, 0, packed, terms, places, product)
+            {recur}
+        for r in range(count):
+            for l in range(n):
+                gh[first + r, l] = carried[r, l]
 """
 
 _FORWARD_CALLS = {
-    "rnn": "a[t, row], b[row], bias, hs[t, row]",
-    "gru": "a[t, row], b[row], bias, h_before[row], hs[t, row], gates[t, row]",
-    "lstm": "a[t, row], b[row], bias, c_before[row], hs[t, row], cs[t, row], gates[t, row]",
+    "rnn": "a[t, row], b, bias, hs[t, row]",
+    "gru": "a[t, row], b, bias, h_before[row], hs[t, row], gates[t, row]",
+    "lstm": "a[t, row], b, bias, c_before[row], hs[t, row], cs[t, row], gates[t, row]",
 }
 _BACKWARD_CALLS = {
-    "rnn": "g[t, row], carry[row], hs[t, row], ga[t, row]",
-    "gru": "g[t, row], carry[row], gates[t, row], h_before[row], ga[t, row], gb[t, row]",
-    "lstm": "g[t, row], carry[row], gc[row], gates[t, row], c_before[row], cs[t, row], ga[t, row]",
+    "rnn": "g[t, row], carry, hs[t, row], ga[t, row]",
+    "gru": "g[t, row], carry, gates[t, row], h_before[row], ga[t, row], gb[t, row]",
+    "lstm": "g[t, row], carry, gc[row], gates[t, row], c_before[row], cs[t, row], ga[t, row]",
 }
 _H_BEFORE = "h_before = hs[before] if step > 0 else h"
 _C_BEFORE = "c_before = cs[before] if step > 0 else c"
-_RECUR_GRU = """multiply(gb[t], weight, gh)
-        for row in range(rows):
-            for k in range(gh.shape[1]):
-                start[row, k] += gh[row, k]
-                gh[row, k] = start[row, k]"""
+_RECUR_GRU = """for r in range(count):
+                for l in range(n):
+                    carried[r, l] += product[r, l]"""
 
 
 def _compile(
@@ -208,15 +277,23 @@ def _compile(
     type_text = type_name(dtype)
     shapes = {1: "[::1]", 2: "[:,::1]", 3: "[:,:,::1]"}
     signature = ", ".join(type_text + shapes[ndim] for ndim in arrays.values())
-    header = _HEADER.format(type=type_text, f=f"f{8 * dtype.itemsize}")
-    text = text.replace("{range}", "prange" if parallel else "range").replace("{type}", type_text)
+    wide = 2 * tile_shape()[1] // dtype.itemsize
+    words = {"type": type_text, "size": dtype.itemsize, "wide": wide}
+    header = _HEADER.format(f=f"f{8 * dtype.itemsize}", **words)
+    words = {
+        "start": _START, "range": "prange" if parallel else "range",
+        "block": BLOCK if parallel else "max(rows, 1)", "arguments": ", ".join(arrays),
+        "transposed": int(name == "forward"), **words,
+    }  # fmt: skip
+    for word, value in words.items():
+        text = text.replace(f"{{{word}}}", str(value))
     return compile_kernel(
         f"{kind}_{name}_{short(dtype)}{'_p' if parallel else '_n' if nogil else ''}",
-        header + _CELLS[kind] + text.replace("{arguments}", ", ".join(arrays)),
+        header + _CELLS[kind] + text,
         f"void({signature}, boolean)",
         parallel=parallel,
         nogil=nogil,
-        externals=[external("gemm", dtype.name)],
+        externals=[external(call, dtype.name) for call in ("gemm", "table_gemm", "lay_out")],
     )
 
 
@@ -269,15 +346,15 @@ def recurrent_backward_kernel(kind: str, dtype: np.dtype, parallel: bool, nogil:
         first on return; at last ``reverse``.
     """
     arrays = {"g": 3, "weight": 2, "hs": 3, "ga": 3, "gh": 2}
-    # the gradient carried to the last time is zero, and of another width than ``gh`` in a cell
-    # whose states are projected
-    before, carry, recur = "pass", "gh if back > 0 else start", "multiply(ga[t], weight, gh)"
+    before, recur = "pass", "pass"
     if kind == "gru":
         arrays |= {"gates": 3, "h": 2, "gb": 3}
-        before, carry, recur = _H_BEFORE, "start", _RECUR_GRU
+        before, recur = _H_BEFORE, _RECUR_GRU
     elif kind == "lstm":
         arrays |= {"gates": 3, "c": 2, "cs": 3, "gc": 2}
         before = _C_BEFORE
-    text = _BACKWARD.replace("{before}", before).replace("{carry}", carry)
+    text = _BACKWARD.replace("{before}", before).replace("{ga}", "gb" if kind == "gru" else "ga")
+    carried = "np.empty((count, pitch), np.{type})" if kind == "gru" else "product"
+    text = text.replace("{carried}", carried)
     text = text.replace("{recur}", recur).replace("{call}", _BACKWARD_CALLS[kind.split("_")[0]])
     return _compile("backward", kind, text, dtype, arrays, parallel, nogil)

@@ -28,7 +28,7 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.kernels.recurrent import GATES, recurrent_backward_kernel, recurrent_kernel
+from numgrad.kernels.recurrent import BLOCK, GATES, recurrent_backward_kernel, recurrent_kernel
 from numgrad.operations.arrangement import matrix_transpose
 from numgrad.operations.error_gamma_logistic import sigmoid
 from numgrad.operations.index import getitem
@@ -38,7 +38,7 @@ from numgrad.operations.matmul import matmul
 _GATE_NS = 4.0  # activation of one gate of one unit
 
 
-_MULTIPLY_NS = 0.05  # one multiplication and addition inside BLAS
+_MULTIPLY_NS = 0.03  # one multiplication and addition
 
 
 _NOGIL_NS = 100_000.0  # from which time on other Python threads run beside a kernel
@@ -51,13 +51,11 @@ def _entry(maker: Any, kind: str, dtype: np.dtype, parallel: bool, nogil: bool) 
 
 def _launch(maker: Any, kind: str, states: np.ndarray, *arguments: Any) -> None:
     steps, rows, hidden = states.shape
-    gates = rows * hidden * GATES[kind][0]
-    long = steps * gates * (_GATE_NS + hidden * _MULTIPLY_NS) > _NOGIL_NS
-    # threads share the rows of one time
+    work = steps * rows * hidden * GATES[kind][0] * (_GATE_NS + hidden * _MULTIPLY_NS)
     entry = threads.choose(
-        partial(_entry, maker, kind, states.dtype, False, long),
+        partial(_entry, maker, kind, states.dtype, False, work > _NOGIL_NS),
         partial(_entry, maker, kind, states.dtype, True, True),
-        gates * _GATE_NS if rows > 1 else 0.0,
+        work if rows > BLOCK else 0.0,
     )
     entry(*arguments)
 

@@ -44,14 +44,9 @@ from numgrad.torch.paths import module_of as _module_of
 from numgrad.torch.settings import install as _install_settings
 
 for _name in (
-    "table_elementwise",
-    "table_reductions",
-    "table_shapes",
-    "table_products",
-    "linalg",
-    "signal",
+    "table_elementwise", "table_reductions", "table_shapes", "table_products", "linalg", "signal",
     "table_layers",
-):
+):  # fmt: skip
     _import_module(f"numgrad.torch.{_name}")
 _members.install()
 _calls.publish("", globals(), _calls.ROWS[""])
@@ -95,15 +90,12 @@ _namespace(
         "numgrad.torch.serialization": "load save",
     },
 )
-globals().update({_name: _d for _name, _d in {**_DTYPES, **_ALIASES}.items()})
-for _d in _members.TENSOR_CLASSES:
-    globals()[_d.__name__] = _d
+globals().update({**_DTYPES, **_ALIASES, **_STORAGES, **_FOREACH})
+globals().update({_d.__name__: _d for _d in _members.TENSOR_CLASSES})
 for _name in ("detach", "detach_", "fill_", "resize_as_", "resize_", "zero_"):
     globals()[_name] = vars(_members.Tensor)[_name]
 newaxis = None
-globals().update(_STORAGES)
 _module_of("return_types", "Named tuples of results: ``torch.return_types``.", _calls.RETURN_TYPES)
-globals().update(_FOREACH)
 __version__ = f"2.13.0+numgrad{_ng.__version__}"
 __all__ = sorted({*globals()["__all__"], *_calls.FUNCTIONS.keys() & globals(), *_DTYPES, *_ALIASES})
 __getattr__ = _refuse(globals(), globals()["__getattr__"])

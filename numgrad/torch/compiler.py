@@ -8,14 +8,10 @@ from typing import Any
 
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradTraceError, NumgradTypeError
-from numgrad.torch.compilation import BACKENDS, compile
+from numgrad.torch.compilation import BACKENDS, compile as compile
 from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.nn.module import Module
-
-__all__ = [
-    "allow_in_graph", "compile", "cudagraph_mark_step_begin", "disable", "is_compiling",
-    "is_dynamo_compiling", "is_exporting", "list_backends", "reset",
-]  # fmt: skip
+from numgrad.torch.settings import install
 
 
 def disable(
@@ -65,24 +61,16 @@ def is_compiling() -> bool:
     return state.ground.deferred
 
 
+is_dynamo_compiling = is_compiling
+install(
+    "compiler: reset()=None cudagraph_mark_step_begin()=None is_exporting()=False "
+    f"list_backends()={BACKENDS!r}".replace(", ", ",")
+)
+
+
 def allow_in_graph(fn: Any) -> Any:
     """Return the function: what can be traced is in the program anyway."""
     return fn
 
 
-def list_backends(exclude_tags: Any = ()) -> list[str]:
-    """The names that ``compile`` takes as ``backend``."""
-    return list(BACKENDS)
-
-
-def reset() -> None:
-    """Return: compiled functions keep their programs, which are traced again where these change."""
-
-
-def is_exporting() -> bool:
-    """Whether ``torch.export`` runs, which does not exist here."""
-    return False
-
-
-is_dynamo_compiling, cudagraph_mark_step_begin = is_compiling, reset
 __getattr__ = _refuse(globals())

@@ -125,7 +125,7 @@ def by_example(made: Any, like: Tensor) -> Tensor:
     return made if own is made._tensor else wrapped(own)
 
 
-def like(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def like(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A function of a Tensor, whose shape and dtype its result has, of one of a shape."""
 
     def method(
@@ -135,8 +135,8 @@ def like(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         arranged(made._tensor, input._tensor, memory_format)
         return by_example(made, input)
 
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"Return a new Tensor of the shape and dtype of another: ``{name}``."
+    method.__name__ = method.__qualname__ = f"{function.__name__}_like"
+    method.__doc__ = f"``{function.__name__}`` in the shape and dtype of another Tensor."
     return method
 
 
@@ -219,10 +219,8 @@ def tensor(
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Return data as a Tensor, which shares memory and history where that can be."""
     check_options("as_tensor", device)
-    if isinstance(data, Tensor):
-        return data if dtype is None else data.to(dtype)  # pyright: ignore
-    if isinstance(data, Base):
-        x = wrapped(data)
+    if isinstance(data, Tensor | Base):
+        x = wrapped(data) if isinstance(data, Base) else data
         return x if dtype is None else x.to(dtype)  # pyright: ignore
     return finished(array_of(data, dtype, copy=False))
 
@@ -237,12 +235,8 @@ def asarray(
     if isinstance(obj, bytes | bytearray | memoryview):
         obj = frombuffer(obj, dtype=dtype or get_default_dtype())
     x: Any = as_tensor(obj, dtype, device)
-    if copy:
-        x = x.clone()
-    if requires_grad != x.requires_grad:
-        x = x.detach()
-        x.requires_grad = requires_grad
-    return x
+    x = x.clone() if copy else x
+    return x if requires_grad == x.requires_grad else x.detach().requires_grad_(requires_grad)
 
 
 def frombuffer(
@@ -257,12 +251,11 @@ def frombuffer(
     tensor([97, 98, 99], dtype=torch.uint8)
     """
     try:
-        view = memoryview(buffer)
-        array = np.frombuffer(view, as_numpy(dtype) or np.uint8, count, offset)
+        array = np.frombuffer(memoryview(buffer), as_numpy(dtype) or np.uint8, count, offset)
     except (TypeError, ValueError) as error:
         raise NumgradValueError(f"frombuffer: {error}") from error
     if not array.size:
-        raise NumgradValueError(f"frombuffer: no elements in {view.nbytes} bytes from {offset} on")
+        raise NumgradValueError(f"frombuffer: there are no elements from byte {offset} on")
     if not array.flags.writeable:
         warnings.warn("frombuffer: the buffer is not writable", UserWarning, stacklevel=2)
     return finished(array, requires_grad)
@@ -309,8 +302,7 @@ logspace(start, end, steps, base=10.0): base ** np.linspace(number(start), numbe
 """,
     )
 )
-zeros_like, ones_like = like("zeros_like", zeros), like("ones_like", ones)
-empty_like, full_like = like("empty_like", empty), like("full_like", full)
+zeros_like, ones_like, empty_like, full_like = map(like, (zeros, ones, empty, full))
 
 
 @maker

@@ -49,8 +49,7 @@ def _check_backend(name: str, backend: Any) -> None:
 
 def init_process_group(
     backend: str | None = None, init_method: str | None = None, timeout: Any = None,
-    world_size: int = -1, rank: int = -1, store: Any = None, group_name: str = "",
-    pg_options: Any = None, device_id: Any = None,
+    world_size: int = -1, rank: int = -1, store: Any = None, group_name: str = "", **options: Any,
 ) -> None:  # fmt: skip
     """Connect the ranks, which find each other by the launcher, whatever ``init_method`` says.
 
@@ -60,16 +59,12 @@ def init_process_group(
         If the backend is one of GPUs, or the launcher gave other numbers of ranks.
     """
     _check_backend("init_process_group", backend)
-    base.init_process_group(
-        timeout=timeout, world_size=world_size, rank=rank, store=store, pg_options=pg_options,
-        device_id=device_id,
-    )  # fmt: skip
+    base.init_process_group(None, None, timeout, world_size, rank, store, **options)
 
 
 def new_group(
-    ranks: Any = None, timeout: Any = None, backend: str | None = None, pg_options: Any = None,
-    use_local_synchronization: bool = False, group_desc: str | None = None, device_id: Any = None,
-) -> Any:  # fmt: skip
+    ranks: Any = None, timeout: Any = None, backend: Any = None, pg_options: Any = None, **_: Any
+) -> Any:
     """A group of some of the ranks; all ranks call this, also those that are not in it."""
     _check_backend("new_group", backend)
     return base.new_group(ranks, timeout, None, pg_options)

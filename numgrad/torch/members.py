@@ -31,6 +31,7 @@ from numgrad.torch.wrapping import (
     Tensor,
     as_runtime_error,
     known,
+    named,
     refuse_transformed,
     same,
     unwrap,
@@ -425,9 +426,7 @@ def _new_of(name: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any, dtype: Any = None, **options: Any) -> Any:
         return creation.by_example(make(*args, dtype=dtype or self.dtype, **options), self)
 
-    method.__name__ = method.__qualname__ = f"new_{name}"
-    method.__doc__ = f"``torch.{name}`` in the dtype of this one, unless one is given."
-    return method
+    return named(method, f"new_{name}", f"``torch.{name}`` in its dtype, if none is given.")
 
 
 def _caster(name: str, d: dtypes.dtype) -> Callable[..., Any]:
@@ -435,9 +434,7 @@ def _caster(name: str, d: dtypes.dtype) -> Callable[..., Any]:
         x = self._tensor
         return self if x.dtype == d.numpy else wrapped(converted(x, d.numpy))
 
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"The Tensor in {d!r}."
-    return method
+    return named(method, name, f"The Tensor in {d!r}.")
 
 
 _CASTS = {
@@ -483,9 +480,7 @@ def _delegated(name: str, in_place: bool) -> Callable[..., Any]:
             raise
         return self if in_place else result
 
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = inside.__doc__
-    return method
+    return named(method, name, inside.__doc__)
 
 
 def install_same() -> None:

@@ -15,7 +15,7 @@ from numgrad.autograd.versions import mark_written
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.torch import dtypes
-from numgrad.torch.calls import axis_of
+from numgrad.torch.calls import axis_of, table
 from numgrad.torch.wrapping import Tensor, known, wrapped
 
 _LAST = {dtypes.channels_last: 4, dtypes.channels_last_3d: 5}
@@ -189,53 +189,11 @@ class MemoryMembers:
 
     _tensor: Any
 
-    def stride(self, dim: int | None = None) -> Any:
-        """Distances in memory along axes, in elements."""
-        x = self._tensor
-        regular = x.size < 2 or isinstance(x, Batched)
-        steps = standard_strides(x.shape) if regular else tuple(s // x.itemsize for s in x.strides)
-        for k in reversed(range(x.ndim)):
-            if x.shape[k] == 1 and steps[k] == 0:  # a new axis, of which NumPy says nothing
-                step = steps[k + 1] * x.shape[k + 1] if k + 1 < x.ndim else 1
-                steps = (*steps[:k], step, *steps[k + 1 :])
-        return steps if dim is None else steps[axis_of("stride", x, dim)]
-
-    def storage_offset(self) -> int:
-        """Where it begins in its memory, in elements."""
-        x = self._tensor
-        return (_address(x._array) - _address(root(x)._array)) // x.itemsize
-
-    def data_ptr(self) -> int:
-        """The address of its first element."""
-        return _address(self._tensor._array) if self._tensor.size else 0
-
-    def untyped_storage(self) -> UntypedStorage:
-        """The bytes of its memory, which views share."""
-        return UntypedStorage(_bytes_of(self._tensor))
-
-    def storage(self) -> TypedStorage:
-        """The elements of its memory, which views share."""
-        return TypedStorage(_bytes_of(self._tensor).view(self._tensor.dtype))
-
-    _typed_storage = storage
-
-    def is_contiguous(self, memory_format: Any = dtypes.contiguous_format) -> bool:
-        """Whether elements lie one behind the other in order."""
-        x = self._tensor
-        if memory_format in _LAST:
-            return x.ndim == _LAST[memory_format] and contiguous(ng.moveaxis(x, 1, -1))
-        return contiguous(x)
-
     def contiguous(self, memory_format: Any = dtypes.contiguous_format) -> Any:
         """The Tensor itself if it is contiguous, else a copy that is."""
-        if self.is_contiguous(memory_format):
+        if _is_contiguous(self._tensor, memory_format):
             return self
         return wrapped(copied(self._tensor, memory_format))
-
-    def dim_order(self) -> tuple[int, ...]:
-        """The axes from the one with the longest stride on."""
-        steps = self.stride()
-        return tuple(sorted(range(len(steps)), key=lambda k: -steps[k]))
 
     def set_(
         self, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None
@@ -289,3 +247,33 @@ class MemoryMembers:
 
 def _address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
+
+
+def _stride(x: Any, dim: int | None) -> Any:
+    """Distances in memory along axes, in elements."""
+    regular = x.size < 2 or isinstance(x, Batched)
+    steps = standard_strides(x.shape) if regular else tuple(s // x.itemsize for s in x.strides)
+    for k in reversed(range(x.ndim)):
+        if x.shape[k] == 1 and steps[k] == 0:  # a new axis, of which NumPy says nothing
+            step = steps[k + 1] * x.shape[k + 1] if k + 1 < x.ndim else 1
+            steps = (*steps[:k], step, *steps[k + 1 :])
+    return steps if dim is None else steps[axis_of("stride", x, dim)]
+
+
+def _is_contiguous(x: Any, memory_format: Any) -> bool:
+    if memory_format in _LAST:
+        return x.ndim == _LAST[memory_format] and contiguous(ng.moveaxis(x, 1, -1))
+    return contiguous(x)
+
+
+TABLE = """
+[same 1 method values]
+stride(input, dim=None): _stride(input, dim)
+storage_offset(input): (_address(input._array) - _address(root(input)._array)) // input.itemsize
+data_ptr(input): _address(input._array) if input.size else 0
+untyped_storage(input): UntypedStorage(_bytes_of(input))
+{storage _typed_storage}(input): TypedStorage(_bytes_of(input).view(input.dtype))
+is_contiguous(input, memory_format=None): _is_contiguous(input, memory_format)
+dim_order(input): tuple(np.argsort([-step for step in _stride(input, None)], stable=True).tolist())
+"""
+table("", globals(), TABLE)

@@ -46,10 +46,8 @@ class profile(base.profile):
     """A recorded block of code: ``numgrad.profiler.profile``, by PyTorch's names."""
 
     def __init__(
-        self, *, activities: Any = None, schedule: Any = None, on_trace_ready: Any = None,
-        record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False,
-        with_flops: bool = False, with_modules: bool = False, use_cpu: bool = True,
-        **options: Any,
+        self, *, schedule: Any = None, on_trace_ready: Any = None, profile_memory: bool = False,
+        activities: Any = None, **options: Any,
     ) -> None:  # fmt: skip
         super().__init__(
             schedule=schedule, on_trace_ready=on_trace_ready, profile_memory=profile_memory

@@ -63,11 +63,24 @@ class Generator:
         return finished(np.concatenate(parts))
 
     def set_state(self, new_state: Any) -> Generator:
-        """Go on from a state that ``get_state`` gave."""
-        keys, numbers = np.split(new_state._tensor._array.copy(), [2496])
+        """Go on from a state that ``get_state`` gave.
+
+        Raises
+        ------
+        NumgradRuntimeError
+            If it is another's, such as one of PyTorch's, whose numbers are others.
+        """
+        given = np.array(getattr(new_state, "_tensor", new_state))
+        if given.dtype != np.uint8 or given.shape != (2520,):
+            raise NumgradRuntimeError(
+                "set_rng_state: needs a uint8 tensor of 2520 elements that numgrad's "
+                f"get_rng_state() gave, got {given.dtype} of shape {given.shape}; PyTorch's states "
+                "are of another generator: use manual_seed"
+            )
+        keys, numbers = np.split(given, [2496])
         position, has_gauss, gauss = numbers.view(np.float64).tolist()
-        given = "MT19937", keys.view(np.uint32), int(position), int(has_gauss), gauss
-        self._source.set_state(given)
+        keys = keys.view(np.uint32)
+        self._source.set_state(("MT19937", keys, int(position), int(has_gauss), gauss))
         return self
 
 
@@ -77,28 +90,24 @@ worker = local()
 
 
 def _present() -> Generator:
-    return getattr(worker, "generator", _of_process)
+    return getattr(worker, "generator", default_generator)
 
 
-class _Default(Generator):
-    """The generator that functions draw from: NumPy's global one, in workers one of their own."""
-
-    _source: Any = property(lambda self: _present()._source)
-    _seed: Any = property(
-        lambda self: _present()._seed, lambda self, seed: setattr(_present(), "_seed", seed)
-    )
-
-    def __init__(self) -> None:
-        self.device = dtypes.device("cpu")
+default_generator = Generator(_source=np.random)
+"""The generator that functions draw from: NumPy's global one, in workers one of their own."""
 
 
-_of_process = Generator(_source=np.random)
-default_generator = _Default()
+def _of_present(name: str) -> Callable[..., Any]:
+    def function(*args: Any) -> Any:
+        return getattr(_present(), name)(*args)
+
+    function.__name__, function.__doc__ = name, getattr(Generator, name).__doc__
+    return function
 
 
-manual_seed, seed = default_generator.manual_seed, default_generator.seed
-initial_seed = default_generator.initial_seed
-get_rng_state, set_rng_state = default_generator.get_state, default_generator.set_state
+manual_seed, seed, initial_seed, get_rng_state, set_rng_state = map(
+    _of_present, ("manual_seed", "seed", "initial_seed", "get_state", "set_state")
+)
 
 
 @contextmanager
@@ -114,7 +123,7 @@ def fork_rng(devices: Any = None, enabled: bool = True) -> Any:
 
 def source_of(generator: Any) -> Any:
     """NumPy's source of random numbers of a generator, or of the default one."""
-    return (generator or default_generator)._source
+    return (generator or _present())._source
 
 
 def drawn(
@@ -251,10 +260,12 @@ def normal(
     return drawn(_draw_normal, dtypes.sizes((size,)), default(dtype), generator, (mean, std))
 
 
-rand_like, randn_like = like("rand_like", rand), like("randn_like", randn)
-randint_like = like(
-    "randint_like", lambda size, *bounds, **rest: randint(*bounds, size=size, **rest)
-)
+rand_like, randn_like = map(like, (rand, randn))
+
+
+def randint_like(input: Any, *bounds: int, dtype: Any = None, **rest: Any) -> Tensor:
+    """Return integers in the shape and dtype of a Tensor."""
+    return randint(*bounds, size=tuple(input.shape), dtype=dtype or input.dtype, **rest)
 
 
 def _filling(

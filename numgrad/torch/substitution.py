@@ -9,10 +9,8 @@ state are the same by whichever name they are reached.
 
 from __future__ import annotations
 
-import os
-import runpy
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
@@ -20,7 +18,6 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from numgrad.distributed.launcher import announced, world
 from numgrad.errors import NumgradImportError
 
 
@@ -78,26 +75,3 @@ def substituted() -> Iterator[None]:
         for name in _names():
             del sys.modules[name]
         sys.modules.update(before)
-
-
-def _announce_rank() -> None:
-    """Set the variables of ``torchrun`` in a rank of ``python -m numgrad launch``."""
-    if announced()[1] > 1:
-        comm: Any = world()
-        local = os.environ.get("MPI_LOCALRANKID", str(comm.rank))
-        size, rank = str(comm.size), str(comm.rank)
-        os.environ.update(RANK=rank, WORLD_SIZE=size, LOCAL_RANK=local, LOCAL_WORLD_SIZE=size)
-        os.environ.setdefault("MASTER_ADDR", "localhost")
-        os.environ.setdefault("MASTER_PORT", "29500")
-
-
-def run_script(path: str, arguments: Sequence[str]) -> None:
-    """Run a script as ``python path arguments`` does, with ``numgrad.torch`` as ``torch``."""
-    _announce_rank()
-    before = sys.argv
-    sys.argv = [path, *arguments]
-    try:
-        with substituted():
-            runpy.run_path(path, run_name="__main__")
-    finally:
-        sys.argv = before

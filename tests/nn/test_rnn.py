@@ -86,23 +86,24 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def test_cells_by_numpy():
-    x, h, c = draw(2, 3), draw(2, 4), draw(2, 4)
+@pytest.mark.parametrize(("rows", "size"), [(2, 4), (5, 45)])
+def test_cells_by_numpy(rows, size):
+    x, h, c = draw(rows, 3), draw(rows, size), draw(rows, size)
 
     def gates(cell, count):
         p = {name: value.detach().numpy() for name, value in cell.named_parameters()}
         a, b = x @ p["weight_ih"].T + p["bias_ih"], h @ p["weight_hh"].T + p["bias_hh"]
         return np.split(a, count, 1), np.split(b, count, 1)
 
-    cell = nn.RNNCell(3, 4)
+    cell = nn.RNNCell(3, size)
     (a,), (b,) = gates(cell, 1)
     np.testing.assert_allclose(cell(x, h).detach(), np.tanh(a + b), rtol=1e-10, atol=1e-13)
-    cell = nn.GRUCell(3, 4)
+    cell = nn.GRUCell(3, size)
     (a0, a1, a2), (b0, b1, b2) = gates(cell, 3)
     z = sigmoid(a1 + b1)
     expected = (1 - z) * np.tanh(a2 + sigmoid(a0 + b0) * b2) + z * h
     np.testing.assert_allclose(cell(x, h).detach(), expected, rtol=1e-10, atol=1e-13)
-    cell = nn.LSTMCell(3, 4)
+    cell = nn.LSTMCell(3, size)
     i, f, u, o = (a + b for a, b in zip(*gates(cell, 4), strict=True))
     new = sigmoid(f) * c + sigmoid(i) * np.tanh(u)
     found = cell(x, (h, c))
@@ -202,7 +203,7 @@ def test_gradients_of_a_cell_whose_states_are_projected():
 @pytest.mark.slow(cases=0)
 def test_same_bits_for_any_number_of_threads(monkeypatch):
     monkeypatch.setattr(threads, "WORK_PER_THREAD_NS", 1.0)
-    layer, x = nn.LSTM(3, 5), draw(4, 7, 3)
+    layer, x = nn.LSTM(3, 5), draw(4, 37, 3)
     found = []
     for count in (1, 2):
         monkeypatch.setattr(threads, "worth", lambda work, count=count: count)
@@ -213,6 +214,23 @@ def test_same_bits_for_any_number_of_threads(monkeypatch):
         layer.zero_grad()
     for serial, parallel in zip(*found, strict=True):
         np.testing.assert_array_equal(serial, parallel)
+
+
+@pytest.mark.parametrize("name", ["RNN", "GRU", "LSTM"])
+def test_a_batch_goes_through_time_as_its_rows_do_alone(name):
+    """Products of a batch read panels of the weight, those of a row the weight itself."""
+    layer, x, g = getattr(nn, name)(3, 45), draw(4, 5, 3), draw(4, 5, 45)
+    found = []
+    for parts in ([slice(0, 5)], [slice(k, k + 1) for k in range(5)]):
+        given = ng.tensor(x, requires_grad=True)
+        ys = [layer(given[:, part])[0] for part in parts]
+        ng.autograd.backward(ys, [g[:, part] for part in parts])
+        states = np.concatenate([y.detach().numpy() for y in ys], axis=1)
+        found.append([states, given.grad.numpy()])
+        found[-1] += [p.grad.numpy() for p in layer.parameters()]
+        layer.zero_grad()
+    for whole, single in zip(*found, strict=True):
+        np.testing.assert_allclose(whole, single, rtol=1e-9, atol=1e-12)
 
 
 FITTING = {"a": (2, 3, 8), "h": (3, 2), "weight": (8, 2), "bias": (8,), "c": (3, 2)}

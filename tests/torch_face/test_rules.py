@@ -194,6 +194,8 @@ def test_indices():
         (([0, 1], slice(None), 2), values[:, :, 2][[0, 1]]),
         ((slice(None), [0, 2], None, ..., 1), values[..., 1][:, [0, 2], None]),
         ((row // 2, ..., row[0]), values[..., 2][[1, 0]]),
+        ((slice(None), row, ..., [1, 3]), values[:, [2, 0], [1, 3]]),  # of no axes
+        ((row // 2, ..., row), values[[1, 0], :, [2, 0]]),
         ((1, torch.tensor(values[0] > 4)), values[1][values[0] > 4]),
     ]:
         assert np.array_equal(x[index].numpy(), expected)

@@ -3,7 +3,7 @@
 import copy
 import io
 import pickle
-from collections import OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 
 import numpy as np
 import pytest
@@ -71,6 +71,26 @@ def test_files_from_before_archives():
     torch.save(_state(torch), file, _use_new_zipfile_serialization=False)
     file.seek(0)
     _check(ng_torch.load(file), _state(ng_torch))
+
+
+def test_files_that_one_trusts():
+    value = {
+        "list": defaultdict(list, a=[ng_torch.ones(2)]), "set": frozenset({1}), "range": range(3),
+        "slice": slice(1, 2), "class": int, "error": KeyError, "counter": Counter("aab"),
+    }  # fmt: skip
+    loaded = ng_torch.load(_file(ng_torch, value), weights_only=False)
+    assert loaded.pop("list")["a"][0].tolist() == [1, 1]
+    assert loaded == {name: each for name, each in value.items() if name != "list"}
+    assert ng_torch.load(_file(ng_torch, Counter("aab"))) == Counter("aab")
+
+
+def test_states_of_generators():
+    state = ng_torch.get_rng_state()
+    first = ng_torch.rand(3).tolist()
+    ng_torch.set_rng_state(ng_torch.load(_file(ng_torch, state)))
+    assert ng_torch.rand(3).tolist() == first
+    with pytest.raises(RuntimeError, match=r"set_rng_state: needs .* of shape .5056,.*manual_seed"):
+        ng_torch.set_rng_state(ng_torch.zeros(5056, dtype=ng_torch.uint8))  # PyTorch's
 
 
 class _Code:

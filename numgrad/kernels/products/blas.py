@@ -142,7 +142,15 @@ def table_gemm(like, m, n, count, a, places, terms, b, c, ldc, add):
 SPARE = 256
 
 
-for _call in (gemm, batched_gemm, parallel_gemm, table_gemm):
+@instruction
+def lay_out(like, source, column, rows, columns, target, across):
+    """Write a matrix of contiguous columns, ``column`` bytes apart, with rows of ``across``.
+
+    There are as many elements of zero behind each row as it has fewer ``columns``.
+    """
+
+
+for _call in (gemm, batched_gemm, parallel_gemm, table_gemm, lay_out):
     _call.external = external
 
 

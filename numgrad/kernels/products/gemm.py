@@ -61,7 +61,7 @@ LONG = 1024
 MULTIPLY_NS = {"float32": 0.02, "float64": 0.04}
 """Nanoseconds that a multiplication takes, about."""
 
-_PARAMETERS = {"gemm": 13, "batched_gemm": 17, "parallel_gemm": 12, "table_gemm": 10}
+_PARAMETERS = {"gemm": 13, "batched_gemm": 17, "parallel_gemm": 12, "table_gemm": 10, "lay_out": 6}
 
 
 def compile_function(function: str) -> Kernel:
@@ -81,8 +81,8 @@ def native_source(function: str) -> KernelSource:
     parallel = name == "parallel_gemm" and dtype in MULTIPLY_NS
     if name == "batched_gemm":
         template, externals = _BATCHED, [external("gemm", dtype)]
-    elif name == "table_gemm":
-        template, externals = _TABLES, []
+    elif name in ("table_gemm", "lay_out"):
+        template, externals = _TABLES if name == "table_gemm" else _LAY_OUT, []
     elif name == "parallel_gemm":
         template, externals = _PARALLEL if parallel else _PASSED_ON, [external("gemm", dtype)]
     else:
@@ -362,6 +362,23 @@ def kernel(m, n, count, a, places, terms, b, c, ldc, add):
                         {dtype}, {slim}, 1, {half}, a, places + i * 16, pairs, factor, some,
                         c + i * row_c + left * {size}, row_c, m - i, more,
                     )
+"""
+
+_LAY_OUT = """
+from numba import {dtype}
+from numgrad.kernels.products.blas import clear, gather, turn
+
+def kernel(source, column, rows, columns, target, across):
+    line = across * {size}
+    if columns < across:
+        clear(target, rows * line)
+    for left in range(0, columns, {narrow}):
+        some, there = min({narrow}, columns - left), target + left * {size}
+        first = source + left * column
+        if some == {narrow}:
+            turn({dtype}, {width}, first, column, rows, there, line)
+        else:
+            gather({dtype}, first, {size}, column, rows, some, there, line)
 """
 
 # blocks are never so narrow that they would be taken for vectors, which have other bits
