@@ -48,9 +48,14 @@ def _quotient(op: str, a: Any, b: Any) -> Any:
 
 
 def _div(a: Any, b: Any, mode: str | None) -> Any:
-    if mode is None:
+    d = common_dtype((a, b))
+    if mode is None and d.kind not in "fc":
         d = get_default_dtype().numpy
-        return OPS["divide"](*[v if kind_of(v) in "fc" else cast(v, d) for v in (a, b)])
+    if not isinstance(a, Base) and not isinstance(b, Base):
+        a = Base(np.asarray(a))
+    a, b = cast(a, d), cast(b, d)
+    if mode is None:
+        return OPS["divide"](a, b)
     if mode == "floor":
         return _quotient("floor_divide", a, b)
     if mode != "trunc":
@@ -125,6 +130,7 @@ sub(input, other, *, alpha=1): subtract == OPS["subtract"](input, _scaled(other,
 [number 2 inplace values]
 floor_divide(input, other): _quotient("floor_divide", input, other)
 {fmod remainder}(input, other): @ == _quotient("@", input, other)
+[own 2 inplace values]
 div(input, other, *, rounding_mode=None): divide == _div(input, other, rounding_mode)
 [number 2 function]
 rsub(input, other, *, alpha=1): OPS["subtract"](other, _scaled(input, alpha))
