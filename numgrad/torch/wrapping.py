@@ -96,9 +96,16 @@ def wrapped(tensor: Base) -> Tensor:
 
 
 def same(tensor: Any) -> Any:
-    """The wrapper of a Tensor that users have already, or one that they get again from now on."""
+    """The wrapper of a Tensor that users have already, or one that they get again from now on.
+
+    Of tuples, lists and dictionaries, those with wrappers in them.
+    """
     if not isinstance(tensor, Base):
-        return tensor
+        kind = type(tensor)
+        if kind is tuple or kind is list:
+            return kind(map(same, tensor))
+        is_dict = isinstance(tensor, dict)
+        return {same(key): same(value) for key, value in tensor.items()} if is_dict else tensor
     reference = _references.get(id(tensor))  # as ``_known.get``, in a third of the time
     x = None if reference is None else reference()
     if x is None or x._tensor is not tensor:
@@ -127,6 +134,9 @@ def wrap(value: Any) -> Any:
         return {key: wrap(each) for key, each in value.items()}
     if kind in _PLAIN:
         return value
+    own = getattr(kind, "_wrap", None)  # of views of modules
+    if own is not None:
+        return own(value)
     return OF.get(value, value) if isinstance(value, np.dtype) else _through(wrap, value)
 
 
@@ -143,7 +153,7 @@ def unwrap(value: Any) -> Any:
         return value.numpy
     if kind in _PLAIN:
         return value
-    own = getattr(kind, "_unwrap", None)  # of nodes
+    own = getattr(kind, "_unwrap", None)  # of nodes, modules
     return _through(unwrap, value) if own is None else own(value)
 
 
