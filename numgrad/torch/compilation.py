@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -202,7 +203,7 @@ class _Programs:
                 if effects.grown:
                     raise _Begun(f"{name} sets something around it for the first time")
                 for entry, key, value in around.stored():
-                    places[entry.place(key)] = entry
+                    places[entry.place(key)] = replace(entry, before=None)
                     written[entry.place(key)] = unwrap(value)
             finally:
                 around.restore()
