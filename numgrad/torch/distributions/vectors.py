@@ -44,7 +44,7 @@ class CategoryDistribution(ProbabilityDistribution):
     def _drawn(self, shape: Any, *lead: int) -> Any:
         """Indices of categories in the shape of a batch."""
         size = (*lead, *shape[: len(shape) - self._event_dim])
-        return wrap(categorical.rvs(unwrap(self.probs.detach()), size))
+        return wrap(categorical.rvs(unwrap(self.probs.detach().double()), size))
 
     def _category_entropy(self) -> Any:
         logits = self.logits.clamp(min=torch.finfo(self.logits.dtype).min)
