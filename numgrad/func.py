@@ -13,6 +13,7 @@ _namespace(
     },
     {
         "functional_call": "ng.nn.functional_call",
+        "replace_all_batch_norm_modules_": "ng.nn.replace_all_batch_norm_modules_",
         "stack_module_state": "ng.nn.stack_module_state",
         "grad_and_value": "value_and_grad",
         "functionalize": "ng.jit",

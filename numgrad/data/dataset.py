@@ -288,7 +288,7 @@ def random_split(
     counts = _counts(count, list(lengths))
     order = generator_of("random_split", generator).permutation(count)
     bounds = np.cumsum([0, *counts])
-    return [Subset(dataset, order[a:b]) for a, b in pairwise(bounds)]
+    return [Subset(dataset, order[a:b].tolist()) for a, b in pairwise(bounds)]
 
 
 def _counts(count: int, lengths: list[Any]) -> list[int]:

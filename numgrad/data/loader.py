@@ -149,8 +149,6 @@ class DataLoader(Generic[T]):
         A seed for a generator of its own, in place of ``generator``.
     prefetch_factor : int, optional
         Batches that are made ahead for each worker, by default 2.
-    pin_memory : bool
-        Accepted for PyTorch's sake: there is one memory.
     persistent_workers : bool
         Let threads and what they remember live as long as the loader, and not for one loop.
     timeout : float
@@ -158,6 +156,9 @@ class DataLoader(Generic[T]):
     worker_init_fn : callable, optional
         Called in each worker, with its number, before its first batch: ``get_worker_info`` has more
         of it.
+    pin_memory, pin_memory_device, multiprocessing_context, in_order
+        Accepted for PyTorch's sake: there is one memory, workers are threads, and batches come in
+        order.
 
     Raises
     ------
@@ -202,20 +203,23 @@ class DataLoader(Generic[T]):
         self,
         dataset: Any,
         batch_size: int | None = 1,
-        shuffle: bool = False,
+        shuffle: bool | None = False,
         sampler: Iterable[Any] | None = None,
         batch_sampler: Iterable[Sequence[Any]] | None = None,
-        *,
         num_workers: int = 0,
-        collate_fn: Callable[[list[Any]], Any] | None = None,
-        drop_last: bool = False,
-        generator: Generator | np.random.Generator | None = None,
-        seed: int | None = None,
-        prefetch_factor: int | None = None,
+        collate_fn: Callable[..., Any] | None = None,
         pin_memory: bool = False,
-        persistent_workers: bool = False,
+        drop_last: bool = False,
         timeout: float = 0,
         worker_init_fn: Callable[[int], Any] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Generator | np.random.Generator | None = None,
+        *,
+        seed: int | None = None,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
     ) -> None:
         self._single = batch_size is None
         check_number("DataLoader", "batch_size", 1 if batch_size is None else batch_size, 1)

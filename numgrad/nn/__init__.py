@@ -53,7 +53,8 @@ _namespace(
         "numgrad.nn.loss.regression": "HuberLoss L1Loss MSELoss SmoothL1Loss",
         "numgrad.nn.max_pooling": "AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d MaxPool1d "
         "MaxPool2d MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d",
-        "numgrad.nn.module.functional_call": "functional_call stack_module_state",
+        "numgrad.nn.module.functional_call": "functional_call replace_all_batch_norm_modules_ "
+        "stack_module_state",
         "numgrad.nn.module.hooks": "register_module_buffer_registration_hook "
         "register_module_forward_hook register_module_forward_pre_hook "
         "register_module_full_backward_hook register_module_full_backward_pre_hook "

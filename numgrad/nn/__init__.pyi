@@ -125,6 +125,7 @@ from numgrad.nn.max_pooling import MaxUnpool1d as MaxUnpool1d
 from numgrad.nn.max_pooling import MaxUnpool2d as MaxUnpool2d
 from numgrad.nn.max_pooling import MaxUnpool3d as MaxUnpool3d
 from numgrad.nn.module.functional_call import functional_call as functional_call
+from numgrad.nn.module.functional_call import replace_all_batch_norm_modules_ as replace_all_batch_norm_modules_
 from numgrad.nn.module.functional_call import stack_module_state as stack_module_state
 from numgrad.nn.module.hooks import register_module_buffer_registration_hook as register_module_buffer_registration_hook
 from numgrad.nn.module.hooks import register_module_forward_hook as register_module_forward_hook

@@ -437,6 +437,8 @@ class ChannelNorm(_Affine):
     running_mean: Any
     running_var: Any
     num_batches_tracked: Any
+    _version = 2
+    _since_version_2 = ("num_batches_tracked",)
 
     @checked
     def __init__(

@@ -26,7 +26,7 @@ _namespace(
         "numgrad.nn.instance_normalization": "instance_norm local_response_norm normalize",
         "numgrad.nn.layer_normalization": "group_norm layer_norm rms_norm",
         "numgrad.nn.linear": "bilinear linear",
-        "numgrad.nn.loss.cross_entropy": "cross_entropy nll_loss",
+        "numgrad.nn.loss.cross_entropy": "cross_entropy linear_cross_entropy nll_loss",
         "numgrad.nn.loss.ctc": "ctc_loss",
         "numgrad.nn.loss.likelihood": "binary_cross_entropy binary_cross_entropy_with_logits "
         "gaussian_nll_loss kl_div poisson_nll_loss",
@@ -45,7 +45,6 @@ _namespace(
     },
     {
         "*_with_indices": "the pool with return_indices=True",
-        "linear_cross_entropy": "linear and cross_entropy",
         "multi_head_attention_forward": "nn.MultiheadAttention",
         "grouped_mm": "matmul of stacks",
         "scaled_mm": "there are no kernels of such dtypes; use matmul",

@@ -64,6 +64,7 @@ from numgrad.nn.layer_normalization import rms_norm as rms_norm
 from numgrad.nn.linear import bilinear as bilinear
 from numgrad.nn.linear import linear as linear
 from numgrad.nn.loss.cross_entropy import cross_entropy as cross_entropy
+from numgrad.nn.loss.cross_entropy import linear_cross_entropy as linear_cross_entropy
 from numgrad.nn.loss.cross_entropy import nll_loss as nll_loss
 from numgrad.nn.loss.ctc import ctc_loss as ctc_loss
 from numgrad.nn.loss.likelihood import binary_cross_entropy as binary_cross_entropy

@@ -11,6 +11,7 @@ Every step is an operation, so gradients of all orders follow.
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -69,28 +70,17 @@ def einsum(subscripts, *operands, optimize=True, dtype=None, casting="safe"):
             raise NumgradTypeError(f"einsum: dtype {x.dtype} is not numeric")
     if dtype is not None:
         arrays = [_converted(x, np.dtype(dtype), casting) for x in arrays]
-    shapes = tuple(tuple(x.shape) for x in arrays)
-    inputs, output = _parse(subscripts, tuple(map(len, shapes)))
-    terms = []
-    lengths = _lengths(subscripts, inputs, shapes)
-    for n in lengths.values():
-        if isinstance(n, AbstractLength) and n.hint <= _SHORT:
-            int(n)  # a compiled function is made for this length
-    for names, x in zip(inputs, arrays, strict=True):
-        names, x = _diagonals(names, x)
-        terms.append(_without_ones(names, x, lengths))
-    if len(terms) == 1:
-        return _finish(*_reduce(*terms[0], set(output)), output)  # pyright: ignore
-    for pair in _path(tuple(n for n, _ in terms), shapes, output, lengths, optimize):
-        factors = [terms[k] for k in pair]
-        terms = [t for k, t in enumerate(terms) if k not in pair]
-        needed = set(output).union(*[n for n, _ in terms])
-        while len(factors) > 1:
-            first, second = factors[:2]
-            later = needed.union(*[n for n, _ in factors[2:]])
-            factors = [_contract(first, second, later), *factors[2:]]
-        terms.append(factors[0])
-    return _finish(*_reduce(*terms[0], set(output)), output)  # pyright: ignore
+    shapes = tuple([tuple(x.shape) for x in arrays])
+    path: Any = optimize
+    if isinstance(path, list | tuple):
+        path = tuple([step if isinstance(step, str) else tuple(step) for step in path])
+    abstract = any([isinstance(n, AbstractLength) for shape in shapes for n in shape])
+    lower = _lowered if abstract else _known_steps
+    steps, result = lower(subscripts, shapes, path)
+    values = arrays
+    for step, places, params in steps:
+        values.append(step(*[values[k] for k in places], **params))
+    return values[result]
 
 
 def _converted(x: Any, dtype: np.dtype, casting: Any) -> Any:
@@ -194,87 +184,144 @@ def _lengths(subscripts: str, inputs: Sequence[str], shapes: Sequence[Any]) -> d
 # -------------------------------------------------------------------------------------- steps
 
 
-def _diagonals(names: str, x: Any) -> tuple[str, Any]:
-    """Take the diagonal for each subscript that is repeated."""
-    for c in dict.fromkeys(names):
-        while names.count(c) > 1:
-            first = names.index(c)
-            second = names.index(c, first + 1)
-            if x.shape[first] != x.shape[second]:
-                raise NumgradValueError(
-                    f"einsum: repeated subscript {c!r} names axes of lengths {x.shape[first]} and "
-                    f"{x.shape[second]}"
-                )
-            x = diagonal(x, axis1=first, axis2=second)
-            names = "".join(n for k, n in enumerate(names) if k not in (first, second)) + c
-    return names, x
+class _Steps:
+    """The operations that a sum of products is: Note [Lowering einsum].
 
+    Attributes
+    ----------
+    shapes
+        Those of the operands and of the results, by place.
+    calls
+        Of each result the function, the places of its operands, and parameters.
+    """
 
-def _without_ones(names: str, x: Any, lengths: dict[str, int]) -> tuple[str, Any]:
-    """Drop axes of length 1 that are broadcast: another operand has them in full."""
-    keep = [k for k, c in enumerate(names) if x.shape[k] == lengths[c]]
-    if len(keep) == len(names):
+    def __init__(self, shapes: Sequence[tuple]) -> None:
+        self.shapes = list(shapes)
+        self.calls: list[tuple[Any, tuple[int, ...], dict[str, Any]]] = []
+
+    def call(self, function: Any, *places: int, result: Sequence[Any], **params: Any) -> int:
+        """The place of a further result, of a shape that is known."""
+        self.calls.append((function, places, params))
+        self.shapes.append(tuple(result))
+        return len(self.shapes) - 1
+
+    def reshaped(self, x: int, shape: Sequence[Any]) -> int:
+        """The same elements in another shape."""
+        shape, own = tuple(shape), self.shapes[x]
+        if len(shape) == len(own) and all(map(is_, shape, own)):
+            return x
+        return self.call(reshape, x, result=shape, shape=shape)
+
+    def ordered(self, names: str, x: int, order: str) -> int:
+        """The axes in another order."""
+        if names == order:
+            return x
+        axes = tuple([names.index(c) for c in order])
+        shape = [self.shapes[x][k] for k in axes]
+        return self.call(permute_dims, x, result=shape, axes=axes)
+
+    def diagonals(self, names: str, x: int) -> tuple[str, int]:
+        """The diagonal for each subscript that is repeated."""
+        for c in dict.fromkeys(names):
+            while names.count(c) > 1:
+                shape, first = self.shapes[x], names.index(c)
+                second = names.index(c, first + 1)
+                if shape[first] != shape[second]:
+                    raise NumgradValueError(
+                        f"einsum: repeated subscript {c!r} names axes of lengths {shape[first]} "
+                        f"and {shape[second]}"
+                    )
+                kept = [k for k in range(len(names)) if k not in (first, second)]
+                rest = [*[shape[k] for k in kept], shape[first]]
+                x = self.call(diagonal, x, result=rest, axis1=first, axis2=second)
+                names = "".join([names[k] for k in kept]) + c
         return names, x
-    return "".join(names[k] for k in keep), reshape(x, [x.shape[k] for k in keep])
+
+    def without_ones(self, names: str, x: int, lengths: dict[str, int]) -> tuple[str, int]:
+        """Drop axes of length 1 that are broadcast: another operand has them in full."""
+        shape = self.shapes[x]
+        keep = [k for k, c in enumerate(names) if shape[k] == lengths[c]]
+        if len(keep) == len(names):
+            return names, x
+        return "".join([names[k] for k in keep]), self.reshaped(x, [shape[k] for k in keep])
+
+    def reduced(self, names: str, x: int, needed: set[str]) -> tuple[str, int]:
+        """Sum over the axes nothing needs."""
+        axes = tuple([k for k, c in enumerate(names) if c not in needed])
+        if not axes:
+            return names, x
+        shape = [n for c, n in zip(names, self.shapes[x], strict=True) if c in needed]
+        place = self.call(_sum_in_dtype, x, result=shape, axis=axes)
+        return "".join([c for c in names if c in needed]), place
+
+    def contracted(
+        self, first: tuple[str, int], second: tuple[str, int], needed: set[str]
+    ) -> tuple[str, int]:
+        """Product of two operands, summed over the subscripts in both that nothing else needs."""
+        names_a, a = self.reduced(*first, needed | set(second[0]))
+        names_b, b = self.reduced(*second, needed | set(names_a))
+        shared = [c for c in names_a if c in names_b]
+        batch = "".join([c for c in shared if c in needed])
+        summed = "".join([c for c in shared if c not in needed])
+        own_a = "".join([c for c in names_a if c not in names_b])
+        own_b = "".join([c for c in names_b if c not in names_a])
+        length = dict(zip(names_a + names_b, self.shapes[a] + self.shapes[b], strict=True))
+        lead, rows, columns = ([length[c] for c in names] for names in (batch, own_a, own_b))
+        result, shape = batch + own_a + own_b, [*lead, *rows, *columns]
+        if not summed:
+            # nothing to sum: an elementwise product of broadcast operands
+            a, b = self.ordered(names_a, a, batch + own_a), self.ordered(names_b, b, batch + own_b)
+            if own_b:
+                a = self.reshaped(a, [*lead, *rows, *[1] * len(own_b)])
+            if own_a:
+                b = self.reshaped(b, [*lead, *[1] * len(own_a), *columns])
+            return result, self.call(OPS["multiply"], a, b, result=shape)
+        count = prod([length[c] for c in summed])
+        a = self.ordered(names_a, a, batch + own_a + summed)
+        b = self.ordered(names_b, b, batch + summed + own_b)
+        left = (prod(rows),) if own_a or batch else ()
+        right = (prod(columns),) if own_b or batch else ()
+        a = self.reshaped(a, (*lead, *left, count))
+        b = self.reshaped(b, (*lead, count, *right))
+        product = self.call(matmul, a, b, result=(*lead, *left, *right))
+        return result, self.reshaped(product, shape)
 
 
-def _reduce(names: str, x: Any, needed: set[str]) -> tuple[str, Any]:
-    """Sum over the axes nothing needs."""
-    axes = tuple(k for k, c in enumerate(names) if c not in needed)
-    if not axes:
-        return names, x
-    total = OPS["sum"](x, axis=axes)
-    if total.dtype != x.dtype:  # sums of integers and bools keep their dtype here
-        total = total.astype(x.dtype)
-    return "".join(c for c in names if c in needed), total
+def _sum_in_dtype(x: Any, axis: tuple[int, ...]) -> Any:
+    """A sum, of integers and bools in their dtype."""
+    total = OPS["sum"](x, axis=axis)
+    return total if total.dtype == x.dtype else total.astype(x.dtype)
 
 
-def _finish(names: str, x: Any, output: str) -> Any:
-    return _ordered(names, x, output)
+def _lowered(subscripts: str, shapes: Sequence[tuple], optimize: Any) -> tuple[list, int]:
+    """The steps, and the place of the result."""
+    inputs, output = _parse(subscripts, tuple(map(len, shapes)))
+    lengths = _lengths(subscripts, inputs, shapes)
+    for n in lengths.values():
+        if isinstance(n, AbstractLength) and n.hint <= _SHORT:
+            int(n)  # a compiled function is made for this length
+    steps, terms = _Steps(shapes), []
+    for x, names in enumerate(inputs):
+        terms.append(steps.without_ones(*steps.diagonals(names, x), lengths))
+    pairs = _path(tuple([n for n, _ in terms]), output, lengths, optimize) if terms[1:] else []
+    for pair in pairs:
+        factors = [terms[k] for k in pair]
+        terms = [t for k, t in enumerate(terms) if k not in pair]
+        needed = set(output).union(*[n for n, _ in terms])
+        while len(factors) > 1:
+            first, second = factors[:2]
+            later = needed.union(*[n for n, _ in factors[2:]])
+            factors = [steps.contracted(first, second, later), *factors[2:]]
+        terms.append(factors[0])
+    names, result = steps.reduced(terms[0][0], terms[0][1], set(output))
+    return steps.calls, steps.ordered(names, result, output)
 
 
-def _ordered(names: str, x: Any, order: str) -> Any:
-    return x if names == order else permute_dims(x, tuple(names.index(c) for c in order))
-
-
-def _contract(first: tuple[str, Any], second: tuple[str, Any], needed: set[str]) -> tuple[str, Any]:
-    """Product of two operands, summed over the subscripts in both that nothing else needs."""
-    names_a, a = _reduce(*first, needed | set(second[0]))
-    names_b, b = _reduce(*second, needed | set(names_a))
-    shared = [c for c in names_a if c in names_b]
-    batch = "".join(c for c in shared if c in needed)
-    summed = "".join(c for c in shared if c not in needed)
-    own_a = "".join(c for c in names_a if c not in names_b)
-    own_b = "".join(c for c in names_b if c not in names_a)
-    length = dict(zip(names_a + names_b, (*a.shape, *b.shape), strict=True))
-    if not summed:
-        # nothing to sum: an elementwise product of broadcast operands
-        result = batch + own_a + own_b
-        a = _ordered(names_a, a, batch + own_a)
-        b = _ordered(names_b, b, batch + own_b)
-        a = reshape(a, (*a.shape, *[1] * len(own_b))) if own_b else a
-        if own_a:
-            sizes = [length[c] for c in batch], [1] * len(own_a), [length[c] for c in own_b]
-            b = reshape(b, tuple(n for group in sizes for n in group))
-        return result, OPS["multiply"](a, b)
-
-    def sizes_of(names: str) -> list[int]:
-        return [length[c] for c in names]
-
-    lead = sizes_of(batch)
-    count = prod(sizes_of(summed))
-    a = _ordered(names_a, a, batch + own_a + summed)
-    b = _ordered(names_b, b, batch + summed + own_b)
-    left = (prod(sizes_of(own_a)),) if own_a or batch else ()
-    right = (prod(sizes_of(own_b)),) if own_b or batch else ()
-    a = reshape(a, (*lead, *left, count))
-    b = reshape(b, (*lead, count, *right))
-    result = reshape(matmul(a, b), (*lead, *sizes_of(own_a), *sizes_of(own_b)))
-    return batch + own_a + own_b, result
+_known_steps = lru_cache(maxsize=1024)(_lowered)
 
 
 def _path(
-    names: tuple[str, ...], shapes: Any, output: str, lengths: dict[str, int], optimize: Any
+    names: tuple[str, ...], output: str, lengths: dict[str, int], optimize: Any
 ) -> list[tuple[int, ...]]:
     """The operands to contract in each step; the result goes to the end of the list."""
     if len(names) == 2:

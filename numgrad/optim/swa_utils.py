@@ -24,6 +24,7 @@ from numgrad.nn.module.module import Module
 from numgrad.nn.utils.clip_grad import update_many
 from numgrad.optim.lr_scheduler.base import LRScheduler, check_optimizer, for_each_group
 from numgrad.optim.optimizer import Optimizer
+from numgrad.tensors.creation import asarray
 from numgrad.tensors.tensor import Tensor
 
 __all__ = [
@@ -224,7 +225,7 @@ class AveragedModel(Module):
             )
         _check_device("AveragedModel", device)
         self.module = copy.deepcopy(model)
-        self.register_buffer("n_averaged", Tensor(np.zeros((), np.int64)))
+        self.register_buffer("n_averaged", asarray(np.zeros((), np.int64)))
         self.avg_fn = avg_fn
         self.multi_avg_fn = multi_avg_fn
         self.use_buffers = use_buffers

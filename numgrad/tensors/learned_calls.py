@@ -11,6 +11,7 @@ numbers, or whose results depend on more than dtypes, shapes and arguments, are 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -212,7 +213,11 @@ def _one_operation(
     by_name = dict(zip(params, twins[positional:], strict=True))
     observer = Observer()
     try:
-        with ThreadSettings(interpreters=(observer,), grad_enabled=True):
+        # what warns is to do so at each call
+        with (
+            warnings.catch_warnings(action="error"),
+            ThreadSettings(interpreters=(observer,), grad_enabled=True),
+        ):
             out = function(twins[:positional], by_name)
     except Exception:  # whatever it is that it cannot do here
         return None

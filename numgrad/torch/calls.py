@@ -42,12 +42,14 @@ are a RuntimeError. A Tensor without axes counts as having one of one element wh
 ``axis`` stand, and the results have none again. ``copies narrow`` is the row ``narrow_copy``,
 whose results share no memory. Rows that turn out to be one operation (Note [Learning of calls] in
 ``tensors.learned_calls``) are done by machine code unless they look at numbers, as ``values`` says;
-``facts`` says that results are numbers that follow from dtypes and shapes.
+``learned`` says that only such calls are those of the operation, and ``facts`` that results are
+numbers that follow from dtypes and shapes.
 """
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections import namedtuple
 from collections.abc import Callable, Iterable
 from copy import copy
@@ -89,7 +91,7 @@ from numgrad.torch.arguments import (
     translated,
 )  # fmt: skip
 from numgrad.torch.missing import refuse
-from numgrad.torch.wrapping import Parameter, Tensor, unwrap, wrap
+from numgrad.torch.wrapping import Parameter, Tensor, named, unwrap, wrap
 
 _SPELLINGS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
 """NumPy's names of arguments, which PyTorch takes too."""
@@ -245,9 +247,7 @@ class TableRow:
         elif isinstance(first, Base) or (isinstance(first, NUMBERS) and len(values) > 1):
             return
         shown = type(first).__name__ if values else "nothing"
-        raise ArgumentError(
-            f"{self.name}(): argument '{self.operands[0]}' must be Tensor, not {shown}"
-        )
+        raise ArgumentError(f"{self.name}(): {self.operands[0]!r} must be a Tensor, not {shown}")
 
     def common_dtype(self, values: list[Any]) -> np.dtype[Any] | None:
         """The dtype that operands get; None if they are as they should be."""
@@ -263,9 +263,9 @@ class TableRow:
         if d is None or d.kind in "fc" or self.kind == "number":
             return d
         if self.kind == "inexact":
+            shown = f"{dtypes.OF[d]!r}; convert it with x.float()"
             raise NumgradRuntimeError(
-                f"{self.name}(): could not infer output dtype. Input dtype must be either a "
-                f"floating point or complex dtype. Got: {dtypes.OF[d]!r}; convert it with x.float()"
+                f"{self.name}(): takes floats and complex numbers, not {shown}"
             )
         return np.dtype(np.int64) if self.kind == "whole" else dtypes.get_default_dtype().numpy
 
@@ -297,10 +297,7 @@ def axis_of(name: str, x: Any, dim: int) -> int:
     """An axis counted from the first; an array without axes counts as having one."""
     rank = max(x.ndim, 1)
     if not -rank <= dim < rank:
-        raise NumgradIndexError(
-            f"{name}: Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], "
-            f"but got {dim})"
-        )
+        raise NumgradIndexError(f"{name}: dimension {dim} is out of range [{-rank}, {rank - 1}]")
     return dim % rank
 
 
@@ -308,10 +305,7 @@ def check_equal(name: str, given: Iterable[Any]) -> None:
     """Raise for several dtypes."""
     shown = " and ".join(sorted({repr(dtypes.OF[d]) for d in given}))
     if " " in shown:
-        raise NumgradRuntimeError(
-            f"{name}: expected Tensors to have the same dtype, but got {shown}; convert them with "
-            "x.to(dtype)"
-        )
+        raise NumgradRuntimeError(f"{name}: needs the same dtype, got {shown}; use x.to()")
 
 
 def of_each(function: Callable[[Any], Any], result: Any) -> Any:
@@ -408,49 +402,35 @@ def write(name: str, out: Any, result: Any) -> Any:
     if not isinstance(out, Tensor):
         raise NumgradTypeError(f"{name}(): argument 'out' must be Tensor, got {out!r:.40}")
     target = out._tensor
-    check_cast(result.dtype, target.dtype, "the desired output type")
+    check_cast(result, target)
     followed = state.grad_enabled and (target.requires_grad or result.requires_grad)
     if followed or has_tangent(target) or has_tangent(result):
         raise NumgradRuntimeError(
-            f"{name}(): functions with out=... arguments don't support automatic "
-            "differentiation, but one of the arguments requires grad; use copy_, or torch.no_grad()"
+            f"{name}(): out= is not differentiated; use copy_, or torch.no_grad()"
         )
     if tuple(target.shape) != tuple(result.shape):
-        resize(name, target, tuple(result.shape))
+        if target.size:
+            text = f"{name}(): an output with elements was resized from {[*target.shape]} to "
+            text += f"{[*result.shape]}; resize it to zero elements before, t.resize_(0)"
+            warnings.warn(text, UserWarning, stacklevel=3)
+        target.data = Base(np.empty(result.shape, target.dtype))
     target.copy_(result)  # pyright: ignore
     return out
 
 
-def resize(name: str, target: Any, shape: tuple[int, ...]) -> None:
-    """Give ``out`` the shape of a result, with a warning where it had elements."""
-    import warnings
-
-    if target.size:
-        warnings.warn(
-            f"{name}(): an output with one or more elements was resized since it had shape "
-            f"{list(target.shape)}, which does not match the required output shape {list(shape)}; "
-            "reuse it after resizing it to zero elements, t.resize_(0)",
-            UserWarning,
-            stacklevel=4,
-        )
-    target.data = Base(np.empty(shape, target.dtype))
-
-
-def check_cast(source: Any, target: Any, role: str) -> None:
+def check_cast(result: Any, target: Any) -> None:
     """Raise where a result's category is above that of where it is written."""
-    ours, theirs = dtypes.OF[source], dtypes.OF[target]
+    ours, theirs = dtypes.OF[result.dtype], dtypes.OF[target.dtype]
     if not dtypes.can_cast(ours, theirs):
-        raise NumgradRuntimeError(f"result type {ours!r} can't be cast to {role} {theirs!r}")
+        raise NumgradRuntimeError(f"a result of type {ours!r} can't be cast to {theirs!r}")
 
 
 def store(row: TableRow, target: Any, result: Any) -> None:
     """Write a result into the first operand."""
-    check_cast(result.dtype, target.dtype, "the desired output type")
+    check_cast(result, target)
     if tuple(result.shape) != tuple(target.shape):
-        raise NumgradRuntimeError(
-            f"{row.name}_(): output with shape {list(target.shape)} doesn't match the broadcast "
-            f"shape {list(result.shape)}"
-        )
+        shapes = f"{[*result.shape]}, which that of shape {[*target.shape]} cannot hold"
+        raise NumgradRuntimeError(f"{row.name}_(): the result has the shape {shapes}")
     target.copy_(result)
 
 
@@ -501,8 +481,7 @@ def in_python(row: TableRow) -> Callable[..., Any]:
             return args[0]
         return row.name_results(wrap(result) if out is None else write(row.name, out, result))
 
-    call.__name__ = call.__qualname__ = row.name
-    return call
+    return named(call, row.name)
 
 
 FUNCTIONS: dict[str, Any] = {}
@@ -594,17 +573,12 @@ def inplace_of(row: TableRow, operator: bool = False) -> Callable[..., Any]:
         store(row, target, result)
         return self
 
-    make = None
-    if isinstance(row.op, Elementwise) and takes(row.op):
-        make = partial(
-            MachineEntry,
-            row.op,
-            recorder=RECORDER,
-            operands_of=lambda args, out: _plain(row, args),
-            inplace=True,
-        )
-    method = late_method(write, RECORDER, make)
-    method.__name__ = method.__qualname__ = names
+    machine = partial(
+        MachineEntry, row.op, recorder=RECORDER, operands_of=lambda args, out: _plain(row, args),
+        inplace=True,
+    )  # fmt: skip
+    by_machine = isinstance(row.op, Elementwise) and takes(row.op)
+    method = named(late_method(write, RECORDER, machine if by_machine else None), names)
     return method
 
 
@@ -630,10 +604,8 @@ def acceptable(other: Any) -> bool:
 
 
 def _listed(function: Any, method: Callable[..., Any]) -> Callable[..., Any]:
-    method.__name__ = method.__qualname__ = function.__name__
-    method.__doc__ = function.__doc__
     function.row.methods.append(method)
-    return method
+    return named(method, function.__name__, function.__doc__)
 
 
 # ------------------------------------------------------------------------------------ machine code
@@ -669,7 +641,7 @@ def _enter(row: TableRow) -> None:
         facts = "facts" in row.flags
         row.entry = LearnedEntry(row.name, python, row.base, ARGUMENTS, unwrap, facts)
         slow = row.entry.call
-    if row.op is not None and takes(row.op):
+    if row.op is not None and takes(row.op) and "learned" not in row.flags:
         row.entry = MachineEntry(row.op, python, RECORDER, partial(_operands_of, row), slow=slow)
     if row.entry is None:
         row.entry = python
@@ -696,14 +668,13 @@ ARGUMENTS = CallRecorder(
 
 # --------------------------------------------------------------------------------------- modules
 
-_DUNDERS = {
-    "add": "add", "sub": "sub", "mul": "mul", "div": "truediv", "floor_divide": "floordiv",
-    "remainder": "mod", "pow": "pow", "matmul": "matmul", "bitwise_and": "and",
-    "bitwise_or": "or", "bitwise_xor": "xor", "bitwise_left_shift": "lshift",
-    "bitwise_right_shift": "rshift",
-}  # fmt: skip
-_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-_UNARY = {"neg": "neg", "abs": "abs", "bitwise_not": "invert", "positive": "pos"}
+_OPERATORS = (
+    "add sub mul div=truediv floor_divide=floordiv remainder=mod pow matmul bitwise_and=and "
+    "bitwise_or=or bitwise_xor=xor bitwise_left_shift=lshift bitwise_right_shift=rshift"
+)
+_COMPARISONS = "eq ne lt le gt ge"
+_UNARY = "neg abs bitwise_not=invert positive=pos"
+"""Rows, and the operators of Python that they are."""
 
 
 def publish(space: str, public: dict[str, Any], rows: dict[str, TableRow]) -> None:
@@ -727,37 +698,16 @@ def publish(space: str, public: dict[str, Any], rows: dict[str, TableRow]) -> No
             public[f"{name}_"] = vars(Tensor)[f"{name}_"]
 
 
-def _power_by_products(
-    general: Callable[..., Any], products: dict[float, Any]
-) -> Callable[..., Any]:
-    """The power, squares and cubes of floats by products, as PyTorch computes them."""
-
-    def method(self: Tensor, exponent: Any, *args: Any, **params: Any) -> Any:
-        number = type(exponent) is int or type(exponent) is float
-        if number and exponent in products and self._tensor.dtype.kind in "fc":
-            return products[exponent](self)
-        return general(self, exponent, *args, **params)
-
-    method.__name__ = method.__qualname__ = general.__name__
-    method.__doc__ = general.__doc__
-    return method
-
-
 def publish_operators() -> None:
     """Set Python's operators on ``Tensor``."""
-    for name, dunder in _DUNDERS.items():
+    for name, dunder in pairs(_OPERATORS):
         function = FUNCTIONS[name]
         setattr(Tensor, f"__{dunder}__", operator_of(function))
         setattr(Tensor, f"__r{dunder}__", reflected_of(function))
         if "inplace" in function.row.flags:
             setattr(Tensor, f"__i{dunder}__", inplace_of(function.row, True))
-    cube = OPS["cube"]
-    third = TableRow("", "pow", lambda input: cube(input), Section.read("same 1"), op=cube)
-    products: dict[float, Any] = {2: FUNCTIONS["square"], 3: function_of(third)}
-    for name in ("pow", "__pow__"):
-        setattr(Tensor, name, _power_by_products(vars(Tensor)[name], products))
     Tensor.__rdiv__ = vars(Tensor)["__rtruediv__"]  # pyright: ignore
-    for name in _COMPARISONS:
+    for name in _COMPARISONS.split():
         setattr(Tensor, f"__{name}__", operator_of(FUNCTIONS[name]))
-    for name, dunder in _UNARY.items():
+    for name, dunder in pairs(_UNARY):
         setattr(Tensor, f"__{dunder}__", method_of(FUNCTIONS[name]))

@@ -122,8 +122,8 @@ def _compiled(function: Callable[..., Any], fullgraph: bool, dynamic: bool) -> C
 
 _MANY, _MOST = 8, 64
 """Programs after which numbers become inputs, and after which there are no more."""
-_REACH, _DATA = 100_000, 10_000
-"""Objects that are looked at, and the length from which a container is taken for data."""
+_REACH = 100_000
+"""Objects that are looked at."""
 _VALUES = (bool, int, float, complex, str, bytes, type(None))
 
 
@@ -197,17 +197,16 @@ class _Programs:
             args, kwargs = unflatten(nesting, iter(given))
             if not state.ground.deferred:
                 return unwrap(function(*args, **kwargs)), {}
-            around = StateSnapshot(_REACH, library=True)
+            around, written = StateSnapshot(_REACH, library=True), {}
             around.look([(function, "", ""), *[(x, name, name) for x in fixed]])
             try:
-                effects = SideEffects(name, function, state=around)
-                with effects:
+                with SideEffects(name, function, state=around) as effects:
                     result = function(*args, **kwargs)
                 if effects.grown:
                     raise _Begun(f"{name} sets something around it for the first time")
-                stored = {entry.place(key): (entry, x) for entry, key, x in around.stored()}
-                places.update({place: entry for place, (entry, _) in stored.items()})
-                written = {place: unwrap(x) for place, (_, x) in stored.items()}
+                for entry, key, value in around.stored():
+                    places[entry.place(key)] = entry
+                    written[entry.place(key)] = unwrap(value)
             finally:
                 around.restore()
             after: list[Any] = []

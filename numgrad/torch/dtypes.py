@@ -58,10 +58,8 @@ class dtype:
             If nothing is computed with this one.
         """
         if self._numpy is None:
-            raise NumgradNotImplementedError(
-                f"torch.{self._name}: numgrad computes with float32, float64, complex64, "
-                "complex128, integers and booleans on the CPU; use float32"
-            )
+            known = "float32, float64, complex64, complex128, integers and booleans; use float32"
+            raise NumgradNotImplementedError(f"torch.{self._name}: numgrad computes with {known}")
         return self._numpy
 
     def to_real(self) -> dtype:
@@ -125,10 +123,7 @@ def set_default_dtype(d: dtype) -> None:
     """
     global _default
     if d not in (float32, float64):
-        raise NumgradTypeError(
-            f"set_default_dtype: only floating-point types are supported as the default type, "
-            f"float32 and float64, got {d}"
-        )
+        raise NumgradTypeError(f"set_default_dtype: takes torch.float32 and float64, got {d}")
     _default = d
 
 
@@ -159,9 +154,7 @@ def promoted(a: Any, b: Any) -> Any:
     if a is None or b is None or a == b:
         return b if a is None else a
     ours, theirs = OF[a].category, OF[b].category
-    if ours != theirs and max(ours, theirs) < COMPLEX:
-        return a if ours > theirs else b
-    if ours != theirs and min(ours, theirs) < FLOAT:
+    if ours != theirs and {ours, theirs} != {FLOAT, COMPLEX}:
         return a if ours > theirs else b
     return np.promote_types(a, b)
 
@@ -211,44 +204,39 @@ def can_cast(from_: dtype, to: dtype) -> bool:
     return from_.category <= to.category
 
 
-class finfo:
-    """The limits of a floating dtype, the default one if none is given."""
+class _Limits:
+    """The limits of a dtype, read from NumPy's."""
 
-    _names = ("bits", "resolution", "min", "max", "eps", "smallest_normal", "tiny")
-    bits: int
-    eps: float
-    max: float
-    min: float
-    tiny: float
-    smallest_normal: float
-    resolution: float
+    _read: Any = None
+    _kinds, _names = "", ("min", "max")
 
     def __init__(self, type: dtype | None = None) -> None:
         d = type or _default
-        if d.category < FLOAT:
-            raise NumgradTypeError(f"finfo: {d!r} has no fraction; use torch.iinfo")
-        info = np.finfo(d.numpy)
-        self.dtype, self.bits = d.to_real()._name, int(info.bits)
-        for name in self._names[1:]:
-            setattr(self, name, float(getattr(info, name)))
+        if d.kind not in self._kinds:
+            raise NumgradTypeError(f"{d!r}: torch.finfo is of floats, torch.iinfo of integers")
+        info = self._read(d.numpy)
+        values = {name: np.asarray(getattr(info, name)).item() for name in self._names}
+        vars(self).update(dtype=d.to_real()._name, bits=int(info.bits), **values)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={getattr(self, name):g}" for name in self._names[1:])
-        return f"finfo({shown}, dtype={self.dtype})"
+        shown = [f"{name}={getattr(self, name):g}" for name in self._names]
+        return f"{type(self).__name__}({', '.join(shown)}, dtype={self.dtype})"
 
 
-class iinfo:
+class finfo(_Limits):
+    """The limits of a floating dtype, the default one if none is given."""
+
+    _read, _kinds = np.finfo, "fc"
+    _names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
+
+
+class iinfo(_Limits):
     """The limits of an integer dtype."""
 
-    def __init__(self, type: dtype) -> None:
-        if type.category != INTEGER:
-            raise NumgradTypeError(f"iinfo: {type!r} is no integer dtype; use torch.finfo")
-        info = np.iinfo(type.numpy)
-        self.bits, self.min, self.max = int(info.bits), int(info.min), int(info.max)
-        self.dtype = type._name
-
-    def __repr__(self) -> str:
-        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+    _read, _kinds = np.iinfo, "iu"
 
 
 class Size(tuple[int, ...]):
@@ -288,9 +276,7 @@ def sizes(args: tuple) -> tuple[int, ...]:
     except TypeError as error:
         raise NumgradTypeError(f"a size must be an integer, or several: {error}") from error
     if any(n < 0 for n in shape):
-        raise NumgradRuntimeError(
-            f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}"
-        )
+        raise NumgradRuntimeError(f"a Tensor cannot have a negative dimension: {list(shape)}")
     return shape
 
 
@@ -310,25 +296,23 @@ class device:
         kind, _, number = name.partition(":")
         self.type, self.index = kind, int(number) if number else index
         if kind not in ("cpu", "meta"):
-            raise NumgradRuntimeError(
-                f"device {name!r}: numgrad computes on the CPU; use torch.device('cpu'), as "
-                "scripts do where torch.cuda.is_available() is False"
-            )
+            way = "torch.device('cpu'), as scripts do where torch.cuda.is_available() is False"
+            raise NumgradRuntimeError(f"device {name!r}: numgrad computes on the CPU; use {way}")
         if kind == "meta":
             raise NumgradNotImplementedError("device 'meta': Tensors without memory do not exist")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
+        return isinstance(other, device) and str(self) == str(other)
 
     def __hash__(self) -> int:
-        return hash((self.type, self.index))
+        return hash(str(self))
 
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
 
     def __repr__(self) -> str:
-        shown = f"type={self.type!r}"
-        return f"device({shown})" if self.index is None else f"device({shown}, index={self.index})"
+        number = "" if self.index is None else f", index={self.index}"
+        return f"device(type={self.type!r}{number})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return device, (str(self),)

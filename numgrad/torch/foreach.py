@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numgrad.errors import NumgradRuntimeError
-from numgrad.torch.wrapping import Tensor
+from numgrad.torch.wrapping import Tensor, named
 
 _OF_ONE = (
     "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 "
@@ -20,13 +20,9 @@ _COPIED = ("maximum", "minimum")  # there are no methods in place
 
 def _each(name: str, method: str, inplace: bool) -> Callable[..., Any]:
     def called(self: Sequence[Tensor], *args: Any, **params: Any) -> Any:
-        count = len(self)
-        columns = [a if isinstance(a, list | tuple) else [a] * count for a in args]
-        for column in columns:
-            if len(column) != count:
-                raise NumgradRuntimeError(
-                    f"{name}: lists must have as many members, got {count} and {len(column)}"
-                )
+        columns = [a if isinstance(a, list | tuple) else [a] * len(self) for a in args]
+        if any(len(column) != len(self) for column in columns):
+            raise NumgradRuntimeError(f"{name}: needs lists of {len(self)} members, as the first")
         results = []
         for x, *rest in zip(self, *columns, strict=True):
             if method[:4] == "addc" and len(rest) == 3:
@@ -37,9 +33,7 @@ def _each(name: str, method: str, inplace: bool) -> Callable[..., Any]:
                 results.append(getattr(x, method + "_" * inplace)(*rest, **params))
         return self if inplace else tuple(results)
 
-    called.__name__ = called.__qualname__ = name
-    called.__doc__ = f"Call ``{method}`` of each Tensor, with numbers or lists of further operands."
-    return called
+    return named(called, name, f"Call ``{method}`` of each Tensor, with numbers or lists.")
 
 
 FUNCTIONS = {

@@ -21,7 +21,7 @@ from numgrad.autograd.graph import disable_saved_tensors_hooks
 from numgrad.core.tree import leaves
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.torch.missing import refuse as _refuse
-from numgrad.torch.nn.module import Module, functional_call, stack_module_state as _stack
+from numgrad.torch.nn.module import functional as _functional
 from numgrad.torch.wrapping import Tensor, face_function, unwrap, user_function, wrap
 
 __all__ = [
@@ -40,7 +40,8 @@ def _conditions() -> Iterator[None]:
     try:
         yield
     except (NumgradTypeError, NumgradValueError) as error:
-        error.__class__ = TransformError
+        if type(error) in (NumgradTypeError, NumgradValueError):
+            error.__class__ = TransformError
         raise
 
 
@@ -91,8 +92,9 @@ def _check_chunk(size: int | None) -> None:
         raise TransformError(f"chunk_size is a positive number or None, got {size}")
 
 
-def _derivative(name: str, transform: Any, doc: str, step: int = 1) -> Callable[..., Any]:
-    """The transform of PyTorch's name, whose pairs are numgrad's in order or, by -1, reversed."""
+def _derivative(transform: Any, name: str = "") -> Callable[..., Any]:
+    """A transform of numgrad's with respect to arguments, under PyTorch's name."""
+    name = name or transform.__name__
 
     def derivative(
         func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *,
@@ -103,6 +105,7 @@ def _derivative(name: str, transform: Any, doc: str, step: int = 1) -> Callable[
         numbers = argnums if isinstance(argnums, tuple) else (argnums,)
 
         @wraps(func)
+        @_conditions()
         def called(*args: Any, **kwargs: Any) -> Any:
             if not numbers or not all(isinstance(k, int) for k in numbers):
                 raise TransformError(
@@ -110,26 +113,22 @@ def _derivative(name: str, transform: Any, doc: str, step: int = 1) -> Callable[
                 )
             given = [args[k] for k in numbers if -len(args) <= k < len(args)]
             _check(name, "takes Tensors", leaves(given))
-            with _conditions():
-                result = wrap(made()(*unwrap(args), **unwrap(kwargs)))
-            return result[::-1] if step == -1 else result
+            result = wrap(made()(*unwrap(args), **unwrap(kwargs)))
+            return result[::-1] if name == "grad_and_value" else result
 
         return called
 
     derivative.__name__ = derivative.__qualname__ = name
-    derivative.__doc__ = doc
+    derivative.__doc__ = f"``ng.{transform.__name__}`` of functions of Tensors, in any nesting."
     return derivative
 
 
-grad = _derivative("grad", base.grad, "The gradient of a function, as a function.")
-grad_and_value = _derivative(
-    "grad_and_value", base.value_and_grad, "The gradient of a function and its value.", -1
-)
-jacrev = _derivative("jacrev", base.jacrev, "The Jacobian by reverse mode, as a function.")
-jacfwd = _derivative("jacfwd", base.jacfwd, "The Jacobian by forward mode, as a function.")
-hessian = _derivative("hessian", base.hessian, "The Hessian, as a function.")
+grad, hessian = _derivative(base.grad), _derivative(base.hessian)
+jacrev, jacfwd = _derivative(base.jacrev), _derivative(base.jacfwd)
+grad_and_value = _derivative(base.value_and_grad, "grad_and_value")
 
 
+@_conditions()
 def jvp(
     func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False,
     has_aux: bool = False,
@@ -153,35 +152,35 @@ def jvp(
     if not (isinstance(primals, tuple) and isinstance(tangents, tuple)):
         raise TransformError(f"jvp: primals and tangents are tuples, got {primals!r}, {tangents!r}")
     _check("jvp", "primals and tangents must only be Tensors", leaves((primals, tangents)))
-    with _conditions():
-        inner = _inner("jvp", func, aux=has_aux, strict=strict)
-        return wrap(base.jvp(inner, unwrap(primals), unwrap(tangents), has_aux))
+    inner = _inner("jvp", func, aux=has_aux, strict=strict)
+    return wrap(base.jvp(inner, unwrap(primals), unwrap(tangents), has_aux))
 
 
+@_conditions()
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The value, and the function from cotangents of it to those of the primals, a tuple."""
     _check("vjp", "takes Tensors", leaves(primals))
-    with _conditions():
-        inner = _inner("vjp", func, aux=has_aux)
-        value, pullback, *rest = base.vjp(inner, *unwrap(primals), has_aux=has_aux)
+    inner = _inner("vjp", func, aux=has_aux)
+    value, pullback, *rest = base.vjp(inner, *unwrap(primals), has_aux=has_aux)
 
+    @_conditions()
     def product(
         cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None
     ) -> Any:
-        with _conditions():
-            gradients = wrap(pullback(unwrap(cotangents)))
+        gradients = wrap(pullback(unwrap(cotangents)))
         return (gradients,) if len(primals) == 1 else gradients
 
     return (wrap(value), product, *wrap(rest))
 
 
+@_conditions()
 def linearize(func: Callable[..., Any], *primals: Any) -> Any:
     """The value, and the linear function from tangents to its derivative."""
-    with _conditions():
-        value, pushed = base.linearize(_inner("linearize", func), *unwrap(primals))
+    value, pushed = base.linearize(_inner("linearize", func), *unwrap(primals))
     return wrap(value), _conditions()(face_function(pushed))
 
 
+@_conditions()
 def vmap(
     func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *,
     chunk_size: int | None = None,
@@ -206,34 +205,22 @@ def vmap(
     """
     _check_chunk(chunk_size)
     inner = _inner("vmap", func, constants=None in leaves(out_dims))
-    options = in_dims, out_dims, None, randomness
-    with _conditions():
-        made = base.vmap(inner, *options)
+    made = base.vmap(inner, in_dims, out_dims, None, randomness)
 
     @wraps(func)
+    @_conditions()
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        with _conditions():
-            if not isinstance(in_dims, int | tuple):
-                raise TransformError(f"vmap: in_dims is an int or a tuple, got {in_dims!r}")
-            if not kwargs:
-                return wrap(made(*unwrap(args)))
-            each = partial(inner, **kwargs)  # what is given by name all examples share
-            return wrap(base.vmap(each, *options)(*unwrap(args)))
+        if not isinstance(in_dims, int | tuple):
+            raise TransformError(f"vmap: in_dims is an int or a tuple, got {in_dims!r}")
+        if not kwargs:
+            return wrap(made(*unwrap(args)))
+        each = partial(inner, **kwargs)  # what is given by name all examples share
+        return wrap(base.vmap(each, in_dims, out_dims, None, randomness)(*unwrap(args)))
 
     return mapped
 
 
-stack_module_state = _conditions()(_stack)
-
-
-def replace_all_batch_norm_modules_(root: Module) -> Module:
-    """Let normalizations take the statistics of each batch and keep none."""
-    for module in root.modules():
-        if hasattr(module, "track_running_stats"):
-            module.track_running_stats = False
-            for name in ("running_mean", "running_var", "num_batches_tracked"):
-                setattr(module, name, None)
-    return root
-
-
+functional_call = _functional.functional_call
+replace_all_batch_norm_modules_ = _functional.replace_all_batch_norm_modules_
+stack_module_state = _conditions()(_functional.stack_module_state)
 __getattr__ = _refuse(globals())

@@ -26,26 +26,19 @@ def _entry(entry: Any) -> Any:
         if entry.step is not None and entry.step <= 0:
             raise NumgradValueError("step must be greater than zero; use flip")
         return slice(_bound(entry.start), _bound(entry.stop), _bound(entry.step))
-    if isinstance(entry, Tensor):
-        entry = entry._tensor
+    entry = entry._tensor if isinstance(entry, Tensor) else entry
     if isinstance(entry, Base):
         if entry.dtype.kind not in "biu":
-            raise NumgradIndexError(
-                "tensors used as indices must be long, int, byte or bool tensors"
-            )
+            raise NumgradIndexError(f"a Tensor of {entry.dtype} is no index; use integers or bool")
         if entry.dtype != np.uint8:
             return entry
-        warnings.warn(
-            "indexing with dtype torch.uint8 is deprecated; use torch.bool",
-            UserWarning,
-            stacklevel=5,
-        )
+        text = "indexing with dtype torch.uint8 is deprecated; use torch.bool"
+        warnings.warn(text, UserWarning, stacklevel=5)
         return OPS["astype"](entry, dtype=np.dtype(bool))
     if isinstance(entry, list | tuple | range):
         parts = [_entry(part) for part in entry]
-        parts = [np.asarray(p._array) if isinstance(p, Base) else p for p in parts]
-        array = np.array(parts)
-        return array.astype(np.int64) if not array.size else array
+        array = np.array([np.asarray(p._array) if isinstance(p, Base) else p for p in parts])
+        return array if array.size else array.astype(np.int64)
     return entry
 
 
@@ -101,9 +94,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     kind = type(index)
     if kind is int:
         if not self._tensor.ndim:
-            raise NumgradIndexError(
-                "invalid index of a 0-dim tensor. Use `tensor.item()` to convert it to a number"
-            )
+            raise NumgradIndexError("a 0-dim tensor has no elements by index; use tensor.item()")
         return wrapped(self._tensor[index])  # pyright: ignore
     x, entries = selected(self._tensor, as_index(self._tensor, index))
     return wrapped(x[entries])  # pyright: ignore
@@ -113,14 +104,12 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     """Write to a part of a Tensor; the value is cast to its dtype."""
     target = self._tensor
     value = value._tensor if isinstance(value, Tensor) else value
-    if isinstance(value, np.ndarray):
-        value = Base(value)
-    if isinstance(value, Base):
-        value = value if value.dtype == target.dtype else OPS["astype"](value, dtype=target.dtype)
-    elif isinstance(value, str):
+    if isinstance(value, str):
         raise NumgradTypeError("a str cannot be written into a Tensor")
-    else:
+    if not isinstance(value, Base | np.ndarray):
         value = np.asarray(value).astype(target.dtype)
+    elif value.dtype != target.dtype:
+        value = OPS["astype"](value, dtype=target.dtype)
     target, entries = selected(target, as_index(target, index))
     try:
         target[entries] = value

@@ -18,72 +18,59 @@ from typing import Any, Final
 from numgrad.core.namespaces import close_matches
 from numgrad.errors import NumgradAttributeError, NumgradImportError
 
-_GPU = "there is no GPU; numgrad computes on the CPU"
-_QUANTISED = "there are no quantised types; use float32"
-_SPARSE = "Tensors are strided; ng.sparse has products with matrices of SciPy"
-_INTERNAL = "internals of PyTorch do not exist here"
-_MEMORY = "memory is that of an ndarray: x.numpy()"
-_SCRIPT = "instead of TorchScript use torch.compile, which is ng.jit"
-OUT_OF_SCOPE: Final = {
-    "cuda.*": f"{_GPU}. Scripts that ask torch.cuda.is_available() take that way",
-    "mps.*": f"Metal is a GPU: {_GPU}",
-    "xpu.*": _GPU, "mtia.*": _GPU, "accelerator.*": _GPU, "*cudnn*": _GPU, "*miopen_*": _GPU,
-    "*vulkan*": _GPU, "*autocast_*": "there is no arithmetic of 16 bits; use float32",
-    "Event": _GPU, "Stream": _GPU, "OutOfMemoryError": _GPU, "record_stream": _GPU,
-    "float8_*": "there is no arithmetic of 8 bits; use float32",
-    "float4_*": "there is no arithmetic of 4 bits; use float32",
-    "bits*": _QUANTISED, "int[1-7]": _QUANTISED, "uint[1-7]": _QUANTISED, "quint*": _QUANTISED,
-    "Q*Storage": _QUANTISED, "*quant*": _QUANTISED, "q_*": _QUANTISED, "qscheme": _QUANTISED,
-    "ao": _QUANTISED, "int_repr": _QUANTISED, "per_*_*": _QUANTISED, "nn.qat": _QUANTISED,
-    "nn.intrinsic": _QUANTISED, "fbgemm_*": _QUANTISED,
-    "*sparse*": _SPARSE, "*col_indices": _SPARSE, "*row_indices": _SPARSE, "coalesce": _SPARSE,
-    "indices": _SPARSE, "values": _SPARSE, "*smm": _SPARSE, "dense_dim": _SPARSE,
-    "saddmm": _SPARSE, "spmm": _SPARSE, "sspaddmm": _SPARSE,
-    "jit": _SCRIPT, "Script*": _SCRIPT, "*.fx": _SCRIPT,
-    "onnx": "there is no ONNX; a compiled function is exported by ng.jit(f).native",
-    "hub": "models are not downloaded; import them, torch.load reads their state_dict",
-    "export": "a compiled function is exported by ng.export",
-    "fx": "graphs are those of numgrad: ng.jit(f).report()",
-    "_dynamo": "torch.compile is ng.jit, which has no other stages",
-    "_C": _INTERNAL, "_refs": _INTERNAL, "_prims": _INTERNAL, "_inductor": _INTERNAL,
-    "library": "operations of users are autograd.Function, or ng.kernel: loops in Python",
-    "ops": "internals of PyTorch's C++ library do not exist here; ng.ops has the operations",
-    "overrides": "classes with __torch_function__ are asked, without a further table",
-    "sym_*": "lengths are Python's integers", "Sym*": "lengths are Python's integers",
-    "mkldnn_*": _INTERNAL, "*handle_torch_function": _INTERNAL, "has_torch_function*": _INTERNAL,
-    "*Type": "annotations are those of Python",
-    "*functionalize": "functions that write in place are compiled and differentiated as they are",
-    "nested": "use masks, or lists of Tensors",
-    "jagged": "use masks, or lists of Tensors",
-    "*torage*": _MEMORY, "from_file": "np.memmap, and torch.from_numpy of it",
-    "futures": "concurrent.futures of Python", "fork": _SCRIPT, "wait": _SCRIPT,
-    "package": "torch.save has files of state_dicts", "monitor": "torch.profiler",
-    "eig": "torch.linalg.eig", "lstsq": "torch.linalg.lstsq",
-    "matrix_rank": "torch.linalg.matrix_rank",
-    "solve": "torch.linalg.solve", "symeig": "torch.linalg.eigh", "lobpcg": "torch.linalg.eigh",
-    "frobenius_norm": "torch.linalg.norm", "nuclear_norm": "torch.linalg.norm",
-    "native_*": "the function without 'native_'",
-    "rnn_*": "torch.nn.RNN", "lstm*": "torch.nn.LSTM", "gru*": "torch.nn.GRU",
-    "*_copy": "the function without '_copy', and .clone()",
-    "cond": "ng.cond, which ng.jit compiles", "while_loop": "ng.while_loop, which ng.jit compiles",
-    "reinforce": "torch.distributions: -log_prob(action) * reward",
-    "volatile": "torch.no_grad()", "Container": "nn.Module",
-    "nn.DataParallel": "there are no GPUs; nn.parallel.DistributedDataParallel has processes",
-    "nn.CrossMapLRN2d": "LocalResponseNorm, which is right at the first channels too",
-    "nn.NLLLoss2d": "nn.NLLLoss, which takes images", "nn.grad": "torch.autograd.grad",
-    "*linear_cross_entropy": "linear and cross_entropy",
-    "*multi_head_attention_forward": "nn.MultiheadAttention",
-    "*grouped_mm": "matmul of stacks",
-    "*scaled_mm": "there are no kernels of such dtypes; use matmul",
-    "*conv_tbc": "conv1d, whose first axis is that of examples",
-    "utils.tensorboard": "numgrad.viz, or the package tensorboardX",
-    "utils.cpp_extension": "ng.kernel: loops in Python become machine code, with gradients",
-    "utils.benchmark": "ng.benchmark", "utils.bottleneck": "torch.profiler",
-    "utils.*data*pipe*": "datasets by IterableDataset",
-    "distributed.*": "ranks are those of MPI: numgrad.distributed, optim.ZeroRedundancyOptimizer",
-    "distributions.*": "there is no such distribution; ng.stats has logpdf, cdf, rvs of others",
-    "profiler.*": "numgrad.profiler",
+_INSTEAD: Final = {
+    "there is no GPU; numgrad computes on the CPU, as torch.cuda.is_available() says": "cuda.*",
+    "there is no GPU; numgrad computes on the CPU":
+        "mps.* xpu.* mtia.* accelerator.* *cudnn* *miopen_* *vulkan* Event Stream OutOfMemoryError "
+        "record_stream",
+    "there is no arithmetic of 4, 8 or 16 bits; use float32": "float4_* float8_* *autocast_*",
+    "there are no quantised types; use float32":
+        "bits* int[1-7] uint[1-7] quint* Q*Storage *quant* q_* qscheme ao int_repr per_*_* nn.qat "
+        "nn.intrinsic fbgemm_*",
+    "Tensors are strided; ng.sparse has products with matrices of SciPy":
+        "*sparse* *col_indices *row_indices coalesce indices values *smm dense_dim saddmm spmm "
+        "sspaddmm",
+    "instead of TorchScript use torch.compile, which is ng.jit": "jit Script* *.fx fork wait",
+    "there is no ONNX; a compiled function is exported by ng.jit(f).native": "onnx",
+    "models are not downloaded; import them, torch.load reads their state_dict": "hub",
+    "a compiled function is exported by ng.export": "export",
+    "graphs are those of numgrad: ng.jit(f).report()": "fx",
+    "torch.compile is ng.jit, which has no other stages": "_dynamo",
+    "internals of PyTorch do not exist here":
+        "_C _refs _prims _inductor mkldnn_* *handle_torch_function has_torch_function*",
+    "operations of users are autograd.Function, or ng.kernel: loops in Python": "library",
+    "internals of PyTorch's C++ library do not exist here; ng.ops has the operations": "ops",
+    "classes with __torch_function__ are asked, without a further table": "overrides",
+    "lengths are Python's integers": "sym_* Sym*", "annotations are those of Python": "*Type",
+    "functions that write in place are compiled and differentiated as they are": "*functionalize",
+    "use masks, or lists of Tensors": "nested jagged",
+    "memory is that of an ndarray: x.numpy()": "*torage*",
+    "np.memmap, and torch.from_numpy of it": "from_file", "concurrent.futures of Python": "futures",
+    "torch.save has files of state_dicts": "package", "torch.profiler": "monitor utils.bottleneck",
+    "torch.linalg.@": "eig lstsq matrix_rank solve", "torch.linalg.eigh": "symeig lobpcg",
+    "torch.linalg.norm": "frobenius_norm nuclear_norm",
+    "ng.@, which ng.jit compiles": "cond while_loop",
+    "the function without 'native_'": "native_*", "torch.nn.RNN": "rnn_*", "torch.nn.LSTM": "lstm*",
+    "torch.nn.GRU": "gru*", "the function without '_copy', and .clone()": "*_copy",
+    "torch.distributions: -log_prob(action) * reward": "reinforce", "torch.no_grad()": "volatile",
+    "nn.Module": "Container",
+    "there are no GPUs; nn.parallel.DistributedDataParallel has processes": "nn.DataParallel",
+    "LocalResponseNorm, which is right at the first channels too": "nn.CrossMapLRN2d",
+    "nn.NLLLoss, which takes images": "nn.NLLLoss2d", "torch.autograd.grad": "nn.grad",
+    "linear and cross_entropy": "*linear_cross_entropy",
+    "nn.MultiheadAttention": "*multi_head_attention_forward", "matmul of stacks": "*grouped_mm",
+    "there are no kernels of such dtypes; use matmul": "*scaled_mm",
+    "conv1d, whose first axis is that of examples": "*conv_tbc",
+    "numgrad.viz, or the package tensorboardX": "utils.tensorboard",
+    "ng.kernel: loops in Python become machine code, with gradients": "utils.cpp_extension",
+    "ng.benchmark": "utils.benchmark", "datasets by IterableDataset": "utils.*data*pipe*",
+    "ranks are those of MPI: numgrad.distributed, optim.ZeroRedundancyOptimizer": "distributed.*",
+    "there is no such distribution; ng.stats has logpdf, cdf, rvs of others": "distributions.*",
+    "numgrad.profiler": "profiler.*",
 }  # fmt: skip
+OUT_OF_SCOPE: Final = {
+    name: text.replace("@", name) for text, names in _INSTEAD.items() for name in names.split()
+}
 """Names below ``torch``, or patterns of them, and what to do without."""
 
 

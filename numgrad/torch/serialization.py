@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
@@ -22,7 +23,7 @@ from numgrad.io import torch_files
 from numgrad.io.files import write_atomically
 from numgrad.io.safetensors import Damage
 from numgrad.torch import dtypes
-from numgrad.torch.wrapping import Parameter, Tensor, wrapped
+from numgrad.torch.wrapping import Parameter, Tensor, face_function
 
 
 class _Pickler(torch_files.Pickler):
@@ -62,18 +63,9 @@ def save(
         f.write(content)
 
 
-def _tensor(*given: Any) -> Tensor:
-    return wrapped(torch_files.tensor(*given))
-
-
-def _parameter(data: Tensor, requires_grad: bool, hooks: Any = None) -> Parameter:
-    return Parameter(data, requires_grad)
-
-
 _SAFE: dict[tuple[str, str], Any] = {
     **torch_files.NAMES,
-    ("torch._utils", "_rebuild_tensor_v2"): _tensor,
-    ("torch._utils", "_rebuild_parameter"): _parameter,
+    **{k: face_function(f) for k, f in torch_files.NAMES.items() if k[0] == "torch._utils"},
     ("torch", "Size"): dtypes.Size,
     ("torch", "device"): dtypes.device,
     **{("torch", name): d for name, d in dtypes.DTYPES.items()},
@@ -102,14 +94,9 @@ def _find(only: bool, module: str, name: str) -> Any:
 
 
 def load(
-    f: Any,
-    map_location: Any = None,
-    pickle_module: Any = None,
-    *,
-    weights_only: bool | None = None,
-    mmap: bool | None = None,
-    **pickle_load_args: Any,
-) -> Any:
+    f: Any, map_location: Any = None, pickle_module: Any = None, *,
+    weights_only: bool | None = None, mmap: bool | None = None, **pickle_load_args: Any,
+) -> Any:  # fmt: skip
     """Read what ``save``, or PyTorch's, wrote: Note [Format of torch.save].
 
     Raises
@@ -121,11 +108,7 @@ def load(
     """
     if not (map_location is None or callable(map_location) or isinstance(map_location, dict)):
         dtypes.device(map_location)
-    if hasattr(f, "read"):
-        data = f.read()
-    else:
-        with open(f, "rb") as file:
-            data = file.read()
+    data = f.read() if hasattr(f, "read") else Path(f).read_bytes()
     try:
         return torch_files.read(data, partial(_find, weights_only is not False))
     except Damage as damage:

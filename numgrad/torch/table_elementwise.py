@@ -27,16 +27,6 @@ def _scaled(x: Any, alpha: Any) -> Any:
     return x if alpha == 1 else OPS["multiply"](x, alpha)
 
 
-def together(a: Any, b: Any, floats: bool = False) -> tuple[Any, Any]:
-    """Two operands in their common dtype, which for ``floats`` is none of integers."""
-    d = common_dtype((a, b))
-    if floats and d.kind not in "fc":
-        d = get_default_dtype().numpy
-    if not isinstance(a, Base) and not isinstance(b, Base):
-        a = Base(np.asarray(a, d))
-    return cast(a, d), cast(b, d)
-
-
 def of_bools(function: Any, x: Any, d: Any = None) -> Any:
     """A function of numbers, or booleans in a dtype: as they are, if none is given."""
     if x.dtype.kind == "b":
@@ -53,29 +43,31 @@ def _quotient(op: str, a: Any, b: Any) -> Any:
         if isinstance(divisors, Base):
             divisors = state.ground.numbers(divisors)
         if divisors is not None and not np.all(divisors):
-            raise NumgradRuntimeError(
-                f"{op}: ZeroDivisionError: integers have no quotient and no remainder by zero; "
-                "divide floating numbers"
-            )
+            raise NumgradRuntimeError(f"{op}: ZeroDivisionError: of integers; divide floats")
     return OPS[op](a, b)
 
 
 def _div(a: Any, b: Any, mode: str | None) -> Any:
+    d = common_dtype((a, b))
+    if mode is None and d.kind not in "fc":
+        d = get_default_dtype().numpy
+    if not isinstance(a, Base) and not isinstance(b, Base):
+        a = Base(np.asarray(a))
+    a, b = cast(a, d), cast(b, d)
     if mode is None:
-        return OPS["divide"](*together(a, b, floats=True))
-    a, b = together(a, b)
+        return OPS["divide"](a, b)
     if mode == "floor":
         return _quotient("floor_divide", a, b)
     if mode != "trunc":
-        raise NumgradRuntimeError(
-            f"div: expected rounding_mode to be one of None, 'trunc', or 'floor' but found {mode!r}"
-        )
+        raise NumgradRuntimeError(f"div: rounding_mode is None, 'trunc' or 'floor', not {mode!r}")
     if kind_of(a) == "f" or kind_of(b) == "f":
         return ng.trunc(OPS["divide"](a, b))
     return (a - _quotient("fmod", a, b)) // b
 
 
 def _pow(a: Any, b: Any) -> Any:
+    if type(b) in (int, float) and b in (2, 3) and kind_of(a) in "fc":
+        return OPS["square" if b == 2 else "cube"](a)  # products, as PyTorch computes them
     if kind_of(a) in "biu" and kind_of(b) in "biu":
         if isinstance(b, int) and b < 0:
             raise NumgradRuntimeError("pow: integers to negative integer powers are not allowed")
@@ -133,10 +125,11 @@ logaddexp(input, other): logaddexp == _log_of_sum(input, other)
 logaddexp2(input, other): logaddexp2 == OPS["logaddexp2"](input, other)
 [number 2 inplace]
 add(input, other, *, alpha=1): add == OPS["add"](input, _scaled(other, alpha))
-pow(input, exponent): power == _pow(input, exponent)
 {gcd lcm nextafter bitwise_left_shift=left_shift bitwise_right_shift=right_shift}(input, other): (
     ng.@(input, other))
 sub(input, other, *, alpha=1): subtract == OPS["subtract"](input, _scaled(other, alpha))
+[number 2 inplace learned]
+pow(input, exponent): power == _pow(input, exponent)
 [number 2 inplace values]
 floor_divide(input, other): _quotient("floor_divide", input, other)
 {fmod remainder}(input, other): @ == _quotient("@", input, other)

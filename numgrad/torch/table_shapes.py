@@ -69,9 +69,7 @@ def _split(x: Any, sizes: Any, dim: int) -> tuple:
 def _narrow(x: Any, dim: int, start: Any, length: int) -> Any:
     start = int(start) + (x.shape[dim] if start < 0 else 0)
     if not 0 <= length <= x.shape[dim] - start:
-        raise NumgradRuntimeError(
-            f"narrow: {length} elements from {start} on exceed the length {x.shape[dim]}"
-        )
+        raise NumgradRuntimeError(f"narrow: {length} elements from {start} on of {x.shape[dim]}")
     return x[(*[slice(None)] * dim, slice(start, start + length))]
 
 
@@ -202,15 +200,11 @@ def _cat(tensors: Any, dim: int) -> Any:
 
 
 def _pairs(x: Any) -> Any:
-    if x.shape[-1:] != (2,):
-        raise NumgradRuntimeError("view_as_complex: the last axis must have the length 2")
     if not has_memory(x):
         return read_only(OPS["from_parts"](x[..., 0], x[..., 1]))
     *strides, step = x._array.strides
     if x.dtype.kind != "f" or step != x.itemsize or any(n % (2 * step) for n in strides):
-        raise NumgradRuntimeError(
-            "view_as_complex: pairs of floating numbers must lie side by side; call contiguous()"
-        )
+        raise NumgradRuntimeError("view_as_complex: pairs must lie side by side; call contiguous()")
     d = np.result_type(x.dtype, np.complex64)
     return as_strided(x, x.shape[:-1], strides, dtype=d)
 
@@ -228,10 +222,7 @@ def _view(x: Any, shape: Any, dtype: Any) -> Any:
         return ng.asarray(x._array.view(dtype))
     out = ng.reshape(x, tuple(shape))
     if not contiguous(x) and x.size and not np.may_share_memory(out._array, x._array):
-        raise NumgradRuntimeError(
-            "view size is not compatible with input tensor's size and stride (at least one "
-            "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
-        )
+        raise NumgradRuntimeError(f"view: no view of strides {x.strides} has {shape}; use reshape")
     return out
 
 
@@ -364,7 +355,7 @@ combinations(input, r=2, with_replacement=False) if input.ndim == 1 and r >= 0: 
     input, np.array([*(combinations_with_replacement if with_replacement else combinations)(
     range(len(input)), r)], np.int64).reshape(-1, r), 0) if r else input[:0]
 view_as_real(input) if input.dtype.kind == "c": _view_as_real(input)
-view_as_complex(input): _pairs(input)
+view_as_complex(input) if input.shape[-1:] == (2,): _pairs(input)
 [same 1 function]
 unravel_index(indices, shape): computed(lambda places: np.unravel_index(
     places, shape if isinstance(shape, int) else tuple(shape)), indices)

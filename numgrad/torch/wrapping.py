@@ -96,9 +96,16 @@ def wrapped(tensor: Base) -> Tensor:
 
 
 def same(tensor: Any) -> Any:
-    """The wrapper of a Tensor that users have already, or one that they get again from now on."""
+    """The wrapper of a Tensor that users have already, or one that they get again from now on.
+
+    Of tuples, lists and dictionaries, those with wrappers in them.
+    """
     if not isinstance(tensor, Base):
-        return tensor
+        kind = type(tensor)
+        if kind is tuple or kind is list:
+            return kind(map(same, tensor))
+        is_dict = isinstance(tensor, dict)
+        return {same(key): same(value) for key, value in tensor.items()} if is_dict else tensor
     reference = _references.get(id(tensor))  # as ``_known.get``, in a third of the time
     x = None if reference is None else reference()
     if x is None or x._tensor is not tensor:
@@ -127,6 +134,9 @@ def wrap(value: Any) -> Any:
         return {key: wrap(each) for key, each in value.items()}
     if kind in _PLAIN:
         return value
+    own = getattr(kind, "_wrap", None)  # of views of modules
+    if own is not None:
+        return own(value)
     return OF.get(value, value) if isinstance(value, np.dtype) else _through(wrap, value)
 
 
@@ -143,7 +153,7 @@ def unwrap(value: Any) -> Any:
         return value.numpy
     if kind in _PLAIN:
         return value
-    own = getattr(kind, "_unwrap", None)  # of nodes
+    own = getattr(kind, "_unwrap", None)  # of nodes, modules
     return _through(unwrap, value) if own is None else own(value)
 
 
@@ -162,10 +172,8 @@ def _through(function: Callable[[Any], Any], value: Any) -> Any:
 def refuse_transformed(what: str) -> None:
     """Raise in a function that ``torch.func`` transforms, whose graph is the transform's."""
     if state.transforms or (state.interpreters and levels()):
-        raise NumgradRuntimeError(
-            f"{what} is not for use inside of a function that torch.func transforms; leave what "
-            "is differentiated to transforms, which can be nested"
-        )
+        way = "leave what is differentiated to transforms, which can be nested"
+        raise NumgradRuntimeError(f"{what}: not in a function that torch.func transforms; {way}")
 
 
 class ArgumentError(NumgradValueError, NumgradRuntimeError):
@@ -193,6 +201,13 @@ def as_runtime_error(error: Exception) -> None:
     error.__class__ = _ERRORS.get(type(error), type(error))
 
 
+def named(function: Any, name: str, doc: str | None = None) -> Any:
+    """A function made for a name, with that name and a docstring."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
 def user_function(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of a user's, as numgrad calls it: with wrappers, of whose results it gets Tensors.
 
@@ -202,9 +217,7 @@ def user_function(function: Callable[..., Any]) -> Callable[..., Any]:
     def called(*args: Any, **params: Any) -> Any:
         return unwrap(function(*map(wrap, args), **{k: wrap(v) for k, v in params.items()}))
 
-    called.__name__ = getattr(function, "__name__", "function")
-    called.__doc__ = function.__doc__
-    return called
+    return named(called, getattr(function, "__name__", "function"), function.__doc__)
 
 
 def face_function(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -217,6 +230,5 @@ def face_function(function: Callable[..., Any]) -> Callable[..., Any]:
             as_runtime_error(error)
             raise
 
-    called.__name__ = called.__qualname__ = getattr(function, "__name__", "function")
-    called.__doc__, vars(called)["__wrapped__"] = function.__doc__, function
-    return called
+    vars(called)["__wrapped__"] = function
+    return named(called, getattr(function, "__name__", "function"), function.__doc__)

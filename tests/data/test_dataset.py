@@ -61,7 +61,7 @@ def test_one_sample_is_split_by_counts_or_fractions():
 
 def test_a_split_repeats_with_its_generator():
     def draw(generator=None):
-        return [part.indices.tolist() for part in random_split(range(20), [15, 5], generator)]
+        return [part.indices for part in random_split(range(20), [15, 5], generator)]
 
     assert draw(np.random.default_rng(3)) == draw(ng.random.default_rng(3))
     assert draw(np.random.default_rng(3)) != draw(np.random.default_rng(4))

@@ -361,3 +361,21 @@ def test_losses_of_a_batch_are_those_of_its_examples(shape, reduction):
         assert np.allclose(ng.vmap(function, (0, None))(x, target[1]), shared, equal_nan=True)
     with pytest.raises(ng.errors.NumgradValueError, match=r"shape .* do not fit"):
         ng.vmap(loss)(x, np.expand_dims(target, -1))
+
+
+def test_linear_cross_entropy_is_that_of_the_scores():
+    rng = np.random.default_rng(0)
+    x, w, b = rng.normal(size=(4, 3)), rng.normal(size=(5, 3)), rng.normal(size=5)
+    target, factors = np.array([0, 4, 2, 2]), np.arange(1.0, 6.0)
+    scores = x @ w.T + b
+    logs = scores - np.log(np.exp(scores).sum(1, keepdims=True))
+    kept = factors[target] * (target != 4)
+    expected = -(logs[np.arange(4), target] * kept).sum() / kept.sum()
+    found = F.linear_cross_entropy(x, w, target, linear_bias=b, weight=factors, ignore_index=4)
+    np.testing.assert_allclose(found.item(), expected, rtol=1e-14)
+    several = F.linear_cross_entropy(
+        x, rng.normal(size=(5, 2, 3)), np.ones((4, 2), int), reduction="none"
+    )
+    assert several.shape == (4, 2)
+    tensors = [ng.tensor(a, requires_grad=True) for a in (x, w)]
+    assert ng.testing.gradcheck(lambda x, w: F.linear_cross_entropy(x, w, target), tuple(tensors))

@@ -167,3 +167,13 @@ def test_models_that_cannot_be_stacked(lib, raises):
     other.train().bias.requires_grad_(False)
     with raises((ValueError, RuntimeError), "bias"):
         stack(lib, [linear, other])
+
+
+def test_batch_normalizations_without_running_statistics_are_mapped():
+    model = nn.Sequential(nn.Linear(3, 2), nn.Sequential(nn.BatchNorm1d(2)))
+    assert nn.replace_all_batch_norm_modules_(model) is model
+    assert not list(model.buffers())
+    x = np.random.default_rng(0).normal(size=(5, 4, 3))
+    y = ng.vmap(model)(x)
+    for found, batch in zip(y, x, strict=True):
+        np.testing.assert_allclose(found.detach(), model(ng.tensor(batch)).detach(), atol=1e-12)

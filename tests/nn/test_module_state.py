@@ -388,3 +388,18 @@ def test_assigned_values_have_dtypes_that_can_be_trained():
 def test_what_is_no_state_is_named_with_the_remedy(state, message):
     with pytest.raises(ng.NumgradTypeError, match=f"^Linear.load_state_dict: .*{message}"):
         nn.Linear(3, 2).load_state_dict(state)
+
+
+def test_states_of_before_batches_were_counted_are_loaded():
+    layer = nn.BatchNorm1d(2)
+    layer.num_batches_tracked.add_(3)
+    state = layer.state_dict()
+    del state["num_batches_tracked"]
+    with pytest.raises(RuntimeError, match="num_batches_tracked: missing"):
+        layer.load_state_dict(state)
+    state._metadata[""] = {"version": 1}
+    layer.load_state_dict(state)
+    assert layer.num_batches_tracked.item() == 3
+    del state["running_mean"]
+    with pytest.raises(RuntimeError, match="running_mean: missing"):
+        layer.load_state_dict(state)

@@ -112,6 +112,7 @@ def test_a_function_is_left_out_of_compilation():
 
 
 STATE = {"n": 1}
+NUMBERS = np.zeros(2)
 
 
 def _prints(x, net, seen):
@@ -156,6 +157,11 @@ def _deletes(x, net, seen):
     return x * len(seen)
 
 
+def _writes_an_array(x, net, seen):
+    NUMBERS[0] += 1
+    return x * NUMBERS[0]
+
+
 def _grows_by_tensors(x, net, seen):
     seen += [x]
     return seen[-1] + len(seen)
@@ -164,12 +170,13 @@ def _grows_by_tensors(x, net, seen):
 @pytest.mark.parametrize(
     "function",
     [_prints, _appends, _counts, _declares, _sets_a_number, _changes_the_mode, _writes_an_argument,
-     _grows_by_tensors, _deletes],
+     _writes_an_array, _grows_by_tensors, _deletes],
 )  # fmt: skip
 def test_what_a_function_does_besides_is_done_at_each_call(function, capsys, monkeypatch):
     def run(wrap):
         monkeypatch.setitem(globals(), "SCALE", 2.0)
         monkeypatch.setitem(STATE, "n", 1)
+        NUMBERS[0] = 0
         net, seen = nn.Dropout(0.99), [0.0]
         called = wrap(lambda x: function(x, net, seen))
         x = torch.ones(2)
@@ -182,6 +189,9 @@ def test_what_a_function_does_besides_is_done_at_each_call(function, capsys, mon
 
 
 def test_tensors_in_attributes_are_results():
+    class Slots:
+        __slots__ = ("last",)
+
     class Memory:
         last = torch.zeros(1)
 
@@ -199,18 +209,33 @@ def test_tensors_in_attributes_are_results():
             self.state = (self.weight * x + self.pair[0]).sin()
             self.pair = (self.state, self.pair[1] + x)
             memory.last = self.state * 2
+            slots.last = self.state * 3
+            count(x)
             STATE["x"] = x + self.pair[1]
             return self.state
 
+    def count(x):
+        nonlocal total
+        total = total + x
+
     def run(wrap):
-        cell = Cell()
+        nonlocal total
+        cell, total = Cell(), torch.zeros(1)
         called = wrap(cell)
         results = [called(torch.ones(1) * k).item() for k in range(4)]
         (results[-1] * cell.state + memory.last).sum().backward()
         names = [type(v) is torch.Tensor for v in (cell.state, cell.mean, memory.last, STATE["x"])]
-        return [*results, cell.mean.item(), cell.weight.grad.item(), STATE.pop("x").item()], names
+        return [
+            *results,
+            total.item(),
+            slots.last.item(),
+            cell.mean.item(),
+            cell.weight.grad.item(),
+            STATE.pop("x").item(),
+        ], names
 
-    memory = Memory()
+    memory, slots, total = Memory(), Slots(), torch.zeros(1)
+    slots.last = None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         compiled, kinds = run(torch.compile)

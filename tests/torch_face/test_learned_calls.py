@@ -218,3 +218,58 @@ def test_random_numbers_and_subclasses_are_left_alone():
         assert torch.sum(noted, 0) == "sum"
         assert torch.sum(x, 0).tolist() == [0.0] * 3
     assert ng.is_grad_enabled()
+
+
+LAYERS = {
+    "relu": (), "elu": (0.5,), "softplus": (2.0,), "log_softmax": (1,), "softmax": (0,),
+    "gelu": ("tanh",), "linear": (torch.tensor(values(3, 6)), torch.tensor(values(3))),
+    "mse_loss": (torch.tensor(values(4, 6)),), "layer_norm": ((6,),),
+    "nll_loss": (torch.tensor([1, 0, 5, 2]),), "cross_entropy": (torch.tensor([1, 0, 5, 2]),),
+    "leaky_relu": (0.2,), "hardtanh": (-0.5, 0.5), "silu": (), "sigmoid": (),
+}  # fmt: skip
+"""Arguments of functions of layers, besides an operand of four rows of six."""
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_functions_of_layers(name):
+    function, args = getattr(torch.nn.functional, name), LAYERS[name]
+    for scale in (1.0, -0.5, 0.7, -2.0):
+        given = scale * values(4, 6)
+        results = []
+        for f in (function, function.__wrapped__):  # which is Python
+            x = torch.tensor(given, requires_grad=True)
+            y = f(x, *args)
+            y.sum().backward()
+            results.append((y.detach().numpy(), x.grad.numpy()))
+        for learned, computed in zip(*results, strict=True):
+            assert np.array_equal(learned, computed)
+            assert learned.dtype == computed.dtype
+
+
+def test_functions_that_write_or_warn_are_not_learned():
+    functional = torch.nn.functional
+    for write in (functional.elu_, lambda x: functional.elu(x, 1.0, True)):
+        x = torch.tensor([-1.0, 2.0])
+        expected = -1.0
+        for _ in range(4):
+            assert write(x) is x
+            expected = np.expm1(expected)
+            assert x.tolist() == pytest.approx([expected, 2.0])
+    for _ in range(3):
+        with pytest.warns(UserWarning, match="broadcast"):
+            functional.mse_loss(torch.ones(2, 1), torch.ones(2, 2))
+        with pytest.raises(TypeError):
+            functional.silu(torch.ones(2), False, 0)
+
+
+def test_layers_read_their_attributes_at_each_call():
+    layer, linear = torch.nn.LogSoftmax(1), torch.nn.Linear(3, 2)
+    x = torch.tensor(values(2, 3), dtype=torch.float32)
+    for dim in (1, 1, 1, 0, 0, 1):
+        layer.dim = dim
+        assert np.allclose(layer(x).exp().sum(dim).numpy(), 1.0)
+    for scale in (1.0, 2.0, 3.0, 4.0):
+        linear.weight = torch.nn.Parameter(torch.full((2, 3), scale))
+        linear.bias = None if scale == 3 else torch.nn.Parameter(torch.full((2,), scale))
+        expected = x.numpy().sum(1, keepdims=True) * scale + scale * (scale != 3)
+        assert np.allclose(linear(x).detach().numpy(), expected, atol=1e-5)

@@ -147,7 +147,8 @@ class SideEffects:
     def leaves(self, frame: FrameType) -> None:
         """The user's code has run: look at what it assigned around itself."""
         for name, before in self.outer.pop(id(frame), {}).items():
-            if frame.f_locals.get(name) is not before:
+            now = frame.f_locals.get(name)
+            if now is not before and not (self.keeps and is_traced(now)):
                 self._refuse(f"assigning {name!r}, which lies around it,", _line(frame))
 
     def _makes(self, code: CodeType, name: str) -> bool:
@@ -375,6 +376,7 @@ class StateSnapshot:
         self.suspect = False
         self.holds = self.changes = self.writes = False
         self._arrays: list[tuple[np.ndarray, str, str]] = []
+        self._copies: list[tuple[np.ndarray, np.ndarray]] = []
         self._bytes = 0
 
     def stored(self) -> Iterator[tuple[SnapshotEntry, Any, Any]]:
@@ -386,6 +388,8 @@ class StateSnapshot:
 
     def restore(self) -> None:
         """Let everything that can be set hold again what it held."""
+        for x, content in self._copies:
+            x[...] = content
         for entry in self.places.values():
             entry.restore()
 
@@ -545,6 +549,8 @@ class StateSnapshot:
                 self._bytes -= x.nbytes
                 self._arrays.append((x, name, where))
                 return
+            if self.library and x.flags.writeable:
+                self._copies.append((x, x.copy()))
         self._note(x, name, where, partial(_checksum, x))
 
 

@@ -30,6 +30,7 @@ from numgrad.kernels.cross_entropy import (
     likelihood_kernel,
 )
 from numgrad.nn.applied import applies
+from numgrad.nn.linear import linear
 from numgrad.nn.loss.regression import Loss, check_reduction, reduced
 from numgrad.operations.reduce import log_softmax, softmax, sum
 from numgrad.operations.shape import astype, expand_dims, reshape
@@ -310,6 +311,8 @@ def _losses_of_batch(
 
 
 def _by_example(values: Any, size: int) -> Any:
+    if values.shape == (size,):  # a row for each example
+        return values
     return apply("sum", apply("reshape", values, shape=(size, -1)), axis=1)
 
 
@@ -454,6 +457,42 @@ def nll_loss(
         ignore_index=ignore_index,
         reduction=reduction,
     )
+
+
+def linear_cross_entropy(
+    input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None,
+    reduction: str = "mean", ignore_index: int | None = None, label_smoothing: float = 0.0,
+    options: Any = None,
+) -> Tensor:  # fmt: skip
+    """The ``cross_entropy`` of the scores that a linear layer gives.
+
+    Parameters
+    ----------
+    input
+        Features of shape ``(..., features)``.
+    linear_weight, linear_bias
+        Of the layer, of shapes ``(classes, ..., features)`` and ``(classes, ...)``.
+    target, weight, reduction, label_smoothing
+        As for ``cross_entropy``; ``ignore_index`` too, with None for its default.
+    options
+        Accepted for PyTorch's sake, where it says how to compute the same.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> x, w = ng.ones((2, 3)), ng.zeros((4, 3))
+    >>> ng.nn.functional.linear_cross_entropy(x, w, np.array([0, 1])).item()
+    1.3862943611198906
+    """
+    input, linear_weight = asarray(input), asarray(linear_weight)
+    *outputs, features = linear_weight.shape
+    bias = None if linear_bias is None else reshape(asarray(linear_bias), (-1,))
+    scores = linear(input, reshape(linear_weight, (-1, features)), bias)
+    return cross_entropy(
+        reshape(scores, (*input.shape[:-1], *outputs)), target, weight, reduction=reduction,
+        ignore_index=-100 if ignore_index is None else ignore_index,
+        label_smoothing=label_smoothing,
+    )  # fmt: skip
 
 
 @applies(cross_entropy)

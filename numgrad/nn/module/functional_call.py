@@ -127,6 +127,32 @@ def stack_module_state(models: Iterable[Module]) -> tuple[dict[str, Tensor], dic
     return parameters, buffers
 
 
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Let normalizations take the statistics of each batch and keep none.
+
+    A model that is called for several examples or several sets of parameters at once (``ng.vmap``)
+    cannot write one set of running statistics.
+
+    Returns
+    -------
+    Module
+        ``root``, changed in place.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> layer = ng.nn.replace_all_batch_norm_modules_(ng.nn.BatchNorm1d(2))
+    >>> layer.running_mean is None, layer.track_running_stats
+    (True, False)
+    """
+    for module in root.modules():
+        if hasattr(module, "track_running_stats"):
+            module.track_running_stats = False
+            for name in ("running_mean", "running_var", "num_batches_tracked"):
+                setattr(module, name, None)
+    return root
+
+
 def _stacked(name: str, tensors: list[Tensor]) -> Tensor:
     requires_grad = tensors[0].requires_grad
     if any(tensor.requires_grad != requires_grad for tensor in tensors):

@@ -404,6 +404,14 @@ def _uninitialized(module: Any, name: Any) -> NumgradAttributeError:
     )
 
 
+def replace_values(tensor: Tensor, fn: Callable[[Tensor], Tensor]) -> None:
+    """Give a Tensor, which stays the object that it is, the values of a function of it."""
+    new = fn(tensor.detach())
+    if new._array is not tensor._array:
+        tensor._array = new._array
+        mark_written(tensor)  # what saved it for a backward finds it changed
+
+
 class Converted(Members):
     """Conversion of a module's members to another dtype."""
 
@@ -417,13 +425,9 @@ class Converted(Members):
                 module._apply(fn)
         lazy = {id(b): b for b in self._buffers.values() if hasattr(b, "materialize")}
         for param in [*self._parameters.values(), *lazy.values()]:
-            if param is None:
-                continue
-            replaced = [(t, fn(t.detach())) for t in (param, param.grad) if t is not None]
-            for tensor, new in replaced:
-                if new._array is not tensor._array:
-                    tensor._array = new._array
-                    mark_written(tensor)  # what saved it for a backward finds it changed
+            for tensor in () if param is None else (param, param.grad):
+                if tensor is not None:
+                    replace_values(tensor, fn)
         for name, buffer in self._buffers.items():
             if buffer is not None and id(buffer) not in lazy:
                 self._buffers[name] = fn(buffer)

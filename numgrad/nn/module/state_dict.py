@@ -126,6 +126,8 @@ class Stateful(Members):
 
     _version: int = 1
     """Number of the layout of this class's state; a class that changes it counts up."""
+    _since_version_2: tuple[str, ...] = ()
+    """Members that states of the first version lack, which keep their values then."""
     _state_hooks: StateHooks | None = None
 
     def get_extra_state(self) -> Any:
@@ -347,11 +349,12 @@ class Stateful(Members):
         at_once = loading is None
         if loading is None:
             loading = Loading()
+        first = (local_metadata.get("version") or 1) < 2
         expected = self._own_tensors()
         for name, tensor in expected.items():
             key = prefix + name
             if key not in state_dict:
-                if strict:
+                if strict and not (first and name in self._since_version_2):
                     missing_keys.append(key)
                 continue
             value, problem = _taken(tensor, state_dict[key], assign)

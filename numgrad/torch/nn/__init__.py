@@ -3,27 +3,25 @@
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
+from numgrad.nn.utils import (
+    consume_prefix_in_state_dict_if_present as consume_prefix_in_state_dict_if_present,
+)
 from numgrad.torch.missing import refuse as _refuse
-from numgrad.torch.nn import functional, init, layers as _layers, utils
-from numgrad.torch.nn.module import (
-    REGISTRATIONS as _REGISTRATIONS,
-    Buffer,
-    Module,
-    UninitializedBuffer,
-    UninitializedParameter,
+from numgrad.torch.nn import (
+    functional as functional,
+    init as init,
+    layers as _layers,
+    module as _module,
+    utils as utils,
 )
 from numgrad.torch.paths import alias as _alias
 from numgrad.torch.settings import OF_LAYERS as _OF_LAYERS, install as _install
-from numgrad.torch.wrapping import Parameter
 
+_MEMBERS = ("Buffer", "Module", "Parameter", "UninitializedBuffer", "UninitializedParameter")
 _CLASSES = _layers.classes()
-globals().update(_CLASSES | _REGISTRATIONS)
-_HERE = {
-    "Buffer": Buffer, "Module": Module, "Parameter": Parameter, "functional": functional,
-    "init": init, "utils": utils, "UninitializedBuffer": UninitializedBuffer,
-    "UninitializedParameter": UninitializedParameter,
-}  # fmt: skip
-__all__ = sorted(["parallel", *_HERE, *_CLASSES])
+globals().update({name: getattr(_module, name) for name in _MEMBERS})
+globals().update(_CLASSES | _module.REGISTRATIONS)
+__all__ = sorted(["functional", "init", "parallel", "utils", *_MEMBERS, *_CLASSES])
 for _cls in _CLASSES.values():
     _cls.__module__ = __name__  # by which pickles find them
 
@@ -34,13 +32,10 @@ def _load(name: str) -> _Any:  # "parallel", which few programs need
 
 __getattr__ = _refuse(globals(), _load)
 _install(_OF_LAYERS)
-_alias(
-    __name__,
-    "nn.parameter nn.modules nn.modules.activation nn.modules.adaptive nn.modules.batchnorm "
-    "nn.modules.channelshuffle nn.modules.container nn.modules.conv nn.modules.distance "
-    "nn.modules.dropout nn.modules.flatten nn.modules.fold nn.modules.instancenorm nn.modules.lazy "
-    "nn.modules.linear nn.modules.loss nn.modules.module nn.modules.normalization "
-    "nn.modules.padding nn.modules.pixelshuffle nn.modules.pooling nn.modules.rnn "
-    "nn.modules.sparse nn.modules.transformer nn.modules.upsampling nn.modules.utils",
-)
+_FILES = """
+activation adaptive batchnorm channelshuffle container conv distance dropout flatten fold
+instancenorm lazy linear loss module normalization padding pixelshuffle pooling rnn sparse
+transformer upsampling utils
+"""
+_alias(__name__, "nn.parameter nn.modules " + " nn.modules.".join(["", *_FILES.split()]))
 _alias(f"{__name__}.utils", "nn.utils.clip_grad nn.utils.convert_parameters nn.utils.fusion")

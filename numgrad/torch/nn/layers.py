@@ -13,16 +13,21 @@ from __future__ import annotations
 
 import copy
 import inspect
-from types import FunctionType
+from collections.abc import Callable
+from functools import wraps
+from types import CellType, FunctionType
 from typing import Any, ClassVar
 
 from numgrad import nn
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.errors import NumgradError
+from numgrad.nn import functional
+from numgrad.nn.applied import Applied
 from numgrad.nn.module.members import KINDS
+from numgrad.tensors.learned_calls import LearnedEntry
 from numgrad.torch import dtypes
-from numgrad.torch.calls import cast, check_equal
-from numgrad.torch.nn.module import Module, containers, hooks
+from numgrad.torch.calls import ARGUMENTS, cast, check_equal, write
+from numgrad.torch.nn.module import Module, containers, hooks, members
 from numgrad.torch.specialization import GIVEN, specialize
 from numgrad.torch.wrapping import (
     Tensor,
@@ -32,6 +37,7 @@ from numgrad.torch.wrapping import (
     unwrap,
     user_function,
     wrap,
+    wrapped,
 )
 
 _get, _new = object.__getattribute__, object.__new__
@@ -40,22 +46,20 @@ _get, _new = object.__getattribute__, object.__new__
 class View:
     """Attributes of a module as code of numgrad sees them: Note [Views of layers]."""
 
-    _face: Any
-
     def __getattribute__(self, name: str) -> Any:
         face = _get(self, "__dict__")["_face"]
         attributes = face.__dict__
         if name == "__dict__":
             return attributes
         if name in attributes:
-            return inner(attributes[name])
+            return unwrap(attributes[name])
         if name.startswith(("register_", "_register_")):
             method = getattr(face, name)
             return lambda *args: method(*map(outer, args))
         return _get(self, name)
 
     def __getattr__(self, name: str) -> Any:
-        return inner(getattr(_get(self, "__dict__")["_face"], name))
+        return unwrap(getattr(_get(self, "__dict__")["_face"], name))
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(_get(self, "__dict__")["_face"], name, outer(value))
@@ -78,30 +82,16 @@ def view(face: Any) -> Any:
     return seen
 
 
-def inner(value: Any) -> Any:
-    """A value of a module of this room as numgrad's code sees it."""
-    if isinstance(value, Tensor):
-        return value._tensor
-    if isinstance(value, Module):
-        return view(value)
-    kind = type(value)
-    if kind is tuple or kind is list:
-        return kind(map(inner, value))
-    if isinstance(value, dict):
-        return {key: inner(each) for key, each in value.items()}
-    return value.numpy if kind is dtypes.dtype else value
-
-
 def outer(value: Any) -> Any:
     """A value of a module of numgrad's as it is in one of this room."""
-    if isinstance(value, Base):
-        return same(value)
     if isinstance(value, View):
         return _get(value, "__dict__")["_face"]
-    if isinstance(value, nn.Module):
-        return of_layer(value)
-    kind = type(value)
-    return kind(map(outer, value)) if kind is tuple or kind is list else value
+    return of_layer(value) if isinstance(value, nn.Module) else same(value)
+
+
+Module._unwrap = view  # pyright: ignore[reportAttributeAccessIssue]
+View._wrap = staticmethod(outer)  # pyright: ignore[reportAttributeAccessIssue]
+members.Registry._unwrap = lambda registry: unwrap(dict(registry))
 
 
 LAYERS: dict[type, type[Layer]] = {}
@@ -112,11 +102,10 @@ def of_layer(layer: nn.Module) -> Any:
     """The module of this room with the members of one of numgrad's."""
     face = _new(LAYERS[type(layer)])
     Module.__init__(face)
-    adopt(face, layer)
-    return face
+    return adopt(face, layer)
 
 
-def adopt(face: Any, layer: nn.Module) -> None:
+def adopt(face: Any, layer: nn.Module) -> Any:
     """Give a module the members and attributes of one of numgrad's."""
     state = layer.__getstate__()
     for kind in KINDS:
@@ -129,17 +118,15 @@ def adopt(face: Any, layer: nn.Module) -> None:
     for name, value in state.items():
         if name not in ("_module_hooks", "_is_hooked", "_state_hooks"):
             face.__dict__[name] = outer(value)
+    return face
 
 
 def _argument(value: Any) -> Any:
-    if isinstance(value, FunctionType) or (
-        callable(value) and not isinstance(value, type | Module)
-    ):
-        return user_function(value)
-    return inner(value)
+    function = callable(value) and not isinstance(value, type | Module)
+    return user_function(value) if function else unwrap(value)
 
 
-_RULES = {
+_RULES: dict[str | None, str] = {
     "one": "linear bilinear prelu layer_norm group_norm instance_norm batch_norm grid_sample "
     "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
     "binary_cross_entropy BCELoss scaled_dot_product_attention",
@@ -150,33 +137,36 @@ _RULES = {
     "CosineSimilarity HingeEmbeddingLoss rms_norm RMSNorm softmax log_softmax softmin gelu silu "
     "elu leaky_relu sigmoid softplus logsigmoid selu mish softsign tanhshrink celu "
     "local_response_norm",
-    "any": "Embedding EmbeddingBag",
+    None: "Embedding EmbeddingBag",
 }
 DTYPES = {name: rule for rule, names in _RULES.items() for name in names.split()}
 """Names of functions and layers: ``one`` dtype of all operands, or they get a ``common`` one."""
 
 
 def of_dtypes(
-    name: str, rule: str, given: list[Any], named: dict[str, Any], kinds: str = "fciu",
-    own: Any = None,
-) -> None:  # fmt: skip
+    name: str, rule: str, given: list[Any], named: dict[str, Any], layer: Any = None
+) -> None:
     """Give operands, in place, the dtypes that a function or layer takes.
 
-    ``own`` is the dtype of a layer's parameters, ``kinds`` are those of dtypes that are compared
-    in all operands but the first: further ones of a layer may be indices.
+    With ``one`` those of all operands and parameters are compared, but of booleans and of further
+    integers of a layer, which may be indices.
 
     Raises
     ------
     NumgradRuntimeError
         If they need one dtype and have others.
     """
-    tensors = [a for a in (*given, *named.values()) if isinstance(a, Base)]
-    present = {a.dtype for a in tensors} | ({own} if own is not None else set())
+    operands = given if layer is None else given[1:]
+    tensors = [a for a in (*operands, *named.values()) if isinstance(a, Base)]
+    members = () if layer is None else layer._parameters.values()
+    own = [p._tensor.dtype for p in members if p is not None][:1]
+    present = {*own, *(a.dtype for a in tensors)}
     if len(present) < 2 and all(d.kind == "f" for d in present):  # most often by far
         return
     if rule == "one":
-        rest = [a.dtype for a in tensors[1:] if a.dtype.kind in kinds]
-        check_equal(name, {tensors[0].dtype, *rest, own or tensors[0].dtype})
+        kinds = "fciu" if layer is None else "fc"
+        compared = tensors[:1] + [a for a in tensors[1:] if a.dtype.kind in kinds]
+        check_equal(name, {*own, *(a.dtype for a in compared)})
     elif rule == "common":
         d = dtypes.common_dtype(tensors)
         d = d if d.kind in "fc" else dtypes.get_default_dtype().numpy
@@ -194,63 +184,128 @@ def without_legacy(options: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
+def applied(function: Callable[..., Any], name: str, rule: str | None, layer: bool = False) -> Any:
+    """A function of numgrad's functional, or the forward of a ``layer``, of wrappers."""
+
+    def compute(given: list[Any], params: dict[str, Any], owner: Any = None) -> Any:
+        if rule is not None:
+            of_dtypes(name, rule, given, params, owner)
+        elif "_pool" in name and list(given[2:3]) in ([()], [[]]):
+            given[2] = None  # the stride is the length of the window
+        return function(*given, **params)
+
+    @wraps(function)
+    def called(*args: Any, **params: Any) -> Any:
+        given = [a._tensor if type(a) is Tensor else unwrap(a) for a in args]
+        out = None
+        if params:
+            out = params.pop("out", None)
+            params = {key: unwrap(value) for key, value in without_legacy(params).items()}
+        try:
+            result = compute(given, params, args[0] if layer else None)
+        except NumgradError as error:
+            as_runtime_error(error)
+            raise
+        if out is not None:
+            return write(name, out, result)
+        first = args[layer] if len(args) > layer else None
+        if isinstance(first, Tensor) and first._tensor is result:
+            return first  # in place, or nothing to do
+        return wrapped(result) if type(result) is Base else wrap(result)
+
+    called.__module__ = "numgrad.torch.nn.functional"
+    return _learned(called, compute) if name in _LEARNED else called
+
+
+_LEARNED = """
+celu cross_entropy elu gelu hardshrink hardsigmoid hardswish hardtanh huber_loss l1_loss layer_norm
+leaky_relu linear log_softmax logsigmoid mish mse_loss nll_loss relu relu6 selu sigmoid silu
+smooth_l1_loss softmax softmin softplus softshrink softsign tanh tanhshrink
+""".split()  # noqa: SIM905
+"""Functions of which machine code learns calls that are one operation, none of them in place."""
+
+
+def _learned(python: Callable[..., Any], compute: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, whose calls machine code learns once it is in use."""
+    names = [*inspect.signature(python).parameters]
+    inplace = names.index("inplace") if "inplace" in names else len(names)
+    enter: Any = None
+
+    @wraps(python)
+    def called(*args: Any, **params: Any) -> Any:
+        nonlocal enter
+        if len(args) == inplace + 1 and args[inplace] is False:
+            args = args[:inplace]
+        if len(args) > inplace or params.get("inplace"):  # which is not to be done twice
+            return python(*args, **params)
+        if enter is None:
+            if not ARGUMENTS.in_use:
+                return python(*args, **params)
+            enter = LearnedEntry(python.__name__, python, compute, ARGUMENTS, unwrap).call
+        return enter(*args, **params)
+
+    return called
+
+
+FUNCTIONS = {
+    name: applied(getattr(functional, name), name, DTYPES.get(name))
+    for name in dir(functional)
+    if name[0] != "_"
+}
+"""Functions of ``torch.nn.functional``."""
+
+
 class Layer(Module):
     """Base of modules whose computation is that of a class of numgrad's."""
 
     _layer: ClassVar[type[nn.Module]] = nn.Module
-    _view: ClassVar[type] = _AnyModule
     _has_dtype: ClassVar[bool] = False
-    _rule: ClassVar[str | None] = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
         device = kwargs.pop("device", None)
         if device is not None and str(device) != "meta":
             dtypes.device(device)
+        d = kwargs.pop("dtype", None) or dtypes.get_default_dtype()
         options = {name: _argument(value) for name, value in without_legacy(kwargs).items()}
-        if type(self)._has_dtype:
-            if options.get("dtype") is None:
-                options["dtype"] = dtypes.get_default_dtype().numpy
-        else:
-            options.pop("dtype", None)
-        try:
-            layer = self._layer(*map(_argument, args), **options)
-        except NumgradError as error:
-            as_runtime_error(error)
-            raise
-        adopt(self, layer)
+        if self._has_dtype:
+            options["dtype"] = unwrap(d)
+        adopt(self, face_function(self._layer)(*map(_argument, args), **options))
         reset = getattr(type(self), "reset_parameters", None)
-        if reset is not None and not hasattr(reset, "_of_layer"):
+        own = getattr(self._layer, "reset_parameters", None)
+        if reset is not None and getattr(reset, "__wrapped__", None) is not own:
             self.reset_parameters()  # one of a subclass
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute as numgrad's layer does."""
-        given = [a._tensor if type(a) is Tensor else unwrap(a) for a in args]
-        named = unwrap(kwargs) if kwargs else kwargs
-        if self._rule in ("one", "common"):
-            own = [p._tensor.dtype for p in self._parameters.values() if p is not None]
-            of_dtypes(type(self).__name__, self._rule, given, named, "fc", own[0] if own else None)
-        try:
-            return wrap(self._layer.forward(view(self), *given, **named))
-        except NumgradError as error:
-            as_runtime_error(error)
-            raise
+
+def _forward(cls: type[nn.Module]) -> Any:
+    """``forward`` of a layer that applies one of ``FUNCTIONS``; None for others."""
+    own: Any = cls.forward
+    if cls is nn.Linear:
+        return lambda self, input: FUNCTIONS["linear"](input, self.weight, self.bias)
+    if cls is nn.Flatten:
+        return lambda self, input: input.flatten(self.start_dim, self.end_dim)
+    applies = issubclass(cls, Applied) and own.__code__.co_freevars == ("_given",)
+    name = own.__closure__[0].cell_contents.__name__ if applies else ""
+    if name not in _LEARNED:
+        return None
+    cell = CellType(FUNCTIONS[name])
+    return FunctionType(own.__code__, own.__globals__, "forward", own.__defaults__, (cell,))
 
 
-def _method(cls: type, name: str, function: Any) -> Any:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return outer(getattr(cls, name)(view(self), *map(_argument, args), **unwrap(kwargs)))
-
-    method.__name__, method.__doc__ = name, function.__doc__
-    method._of_layer = True  # pyright: ignore[reportFunctionMemberAccess]
-    return method
-
-
-def _made(cls: type, name: str) -> classmethod:
+def _class_method(member: classmethod) -> classmethod:
     def make(face: Any, *args: Any, **kwargs: Any) -> Any:
-        return of_layer(getattr(cls, name)(*map(_argument, args), **unwrap(kwargs)))
+        return of_layer(member.__func__(face._layer, *map(_argument, args), **unwrap(kwargs)))
 
     return classmethod(make)
+
+
+_MEMBERS: dict[type, Callable[[Any], Any]] = {
+    FunctionType: face_function,
+    staticmethod: lambda member: staticmethod(face_function(member.__func__)),
+    classmethod: _class_method,
+    property: lambda member: property(face_function(member.fget)),
+}
+"""What makes members of classes of this room of those of numgrad's, by their types."""
 
 
 def _view_class(name: str, cls: type) -> type:
@@ -264,42 +319,19 @@ def layer_class(name: str, cls: type[nn.Module], bases: tuple[type, ...]) -> typ
         for key, value in vars(base).items():
             if isinstance(value, FunctionType):  # what it reads of a module: Note [Sources]
                 namespace[f"__of_{key}__"] = value
-            if key.startswith("__") and key not in ("__getitem__", "__len__", "__iter__"):
-                continue
-            if key == "forward":
-                continue
-            if isinstance(value, FunctionType):
-                namespace[key] = _method(cls, key, value)
-            elif isinstance(value, staticmethod):
-                namespace[key] = staticmethod(face_function(getattr(cls, key)))
-            elif isinstance(value, classmethod):
-                namespace[key] = _made(cls, key)
-            elif isinstance(value, property):
-                namespace[key] = property(lambda self, key=key: outer(getattr(view(self), key)))
-            elif isinstance(value, int | str | tuple | bool) and not key.startswith("__"):
+            if type(value) in _MEMBERS and key[:2] != "__":
+                namespace[key] = _MEMBERS[type(value)](value)
+            elif isinstance(value, int | str | tuple) and key[:2] != "__":
                 namespace[key] = value
     signature = inspect.signature(cls)
     namespace["_layer"], namespace["__signature__"] = cls, signature
     namespace["_view"] = _view_class(name, cls)
     namespace["_has_dtype"] = "dtype" in signature.parameters
-    namespace["_rule"] = DTYPES.get(name, "one" if namespace["_has_dtype"] else None)
+    rule = DTYPES.get(name, "one" if namespace["_has_dtype"] else None)
+    namespace["forward"] = _forward(cls) or applied(cls.forward, name, rule, layer=True)
     made: Any = type(name, bases, namespace)
     LAYERS[cls] = made
     return made
-
-
-class _BatchNorm(Layer):
-    """Base of batch normalizations, whose older states have no ``num_batches_tracked``."""
-
-    _version = 2
-
-    def _load_from_state_dict(
-        self, state_dict: dict[str, Any], prefix: str, metadata: dict[str, Any], *args: Any
-    ) -> None:
-        tracked = self._buffers.get("num_batches_tracked")
-        if tracked is not None and (metadata.get("version") or 1) < 2:
-            state_dict.setdefault(f"{prefix}num_batches_tracked", tracked)
-        super()._load_from_state_dict(state_dict, prefix, metadata, *args)
 
 
 _GROUPS = {
@@ -326,7 +358,6 @@ def _causal_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
 def classes() -> dict[str, type]:
     """All modules by name."""
     made: dict[str, type] = {group: type(group, (Layer,), {}) for group in _GROUPS}
-    made["_BatchNorm"] = _BatchNorm
     bases = {name: made[group] for group, text in _GROUPS.items() for name in text.split()}
     for name in _CONTAINERS.split():
         cls, made[name] = getattr(nn, name), getattr(containers, name)
@@ -337,11 +368,10 @@ def classes() -> dict[str, type]:
         if plain and name not in made and not issubclass(cls, nn.LazyModuleMixin):
             base = bases.get(name) or (made["_Loss"] if name.endswith("Loss") else Layer)
             made[name] = layer_class(name, cls, (base,))
-    public = set(dir(nn))  # a name that is none takes a search for what is near it
-    names = [name for name in made if f"Lazy{name}" in public]
-    GIVEN.update({name: made[name] for name in names})
+    lazy_names = [name for name in dir(nn) if name.startswith("Lazy")]
+    GIVEN.update({name: made[name] for name in made if f"Lazy{name}" in lazy_names})
     lazy = specialize("numgrad.nn.lazy")
-    for name in ("LazyModuleMixin", *(f"Lazy{name}" for name in names)):
+    for name in lazy_names:
         LAYERS[getattr(nn, name)] = made[name] = getattr(lazy, name)
     made["Transformer"].generate_square_subsequent_mask = staticmethod(_causal_mask)  # pyright: ignore
     return made

@@ -11,7 +11,6 @@ from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import Tensor as Base
 from numgrad.errors import NumgradTypeError
 from numgrad.nn.module import state_dict as numgrad_states, uninitialized
-from numgrad.nn.utils.conversion import consume_prefix_in_state_dict_if_present
 from numgrad.torch import dtypes
 from numgrad.torch.autograd.function import Function
 from numgrad.torch.specialization import GIVEN, specialize
@@ -83,42 +82,26 @@ def _taken(tensor: Tensor, value: Any, assign: bool) -> tuple[Any, str | None]:
     return value, problem
 
 
+def replace_values(tensor: Tensor, fn: Callable[[Any], Any]) -> None:
+    """Give a Tensor, which stays the object that it is, the values of a function of it."""
+    with no_grad():
+        before: Any = tensor.data if isinstance(tensor, _Uninitialized) else tensor  # pyright: ignore
+        if (new := fn(before)) is not before:
+            tensor.data = new
+
+
 GIVEN.update(
     Function=Function, Buffer=Buffer, UninitializedParameter=UninitializedParameter,
     UninitializedBuffer=UninitializedBuffer,
 )  # fmt: skip
 hooks = specialize("numgrad.nn.module.hooks")
-members = specialize("numgrad.nn.module.members")
+members = specialize("numgrad.nn.module.members", replace_values=replace_values)
 states = specialize("numgrad.nn.module.state_dict", _taken=_taken)
 _base = specialize("numgrad.nn.module.module").Module
 
 
 class Module(_base):
     """Base of layers and models: members, hooks, states as ``numgrad.nn.Module`` has them."""
-
-    dump_patches = False
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        """Set an attribute, or register what is a member."""
-        super().__setattr__(name, same(value) if isinstance(value, Base) else value)
-
-    def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Self:
-        """Replace the values of parameters, gradients and buffers by those of ``fn``."""
-        if recurse:
-            for module in self.children():
-                module._apply(fn)
-        params: list[Any] = [p for p in self._parameters.values() if p is not None]
-        lazy = [b for b in self._buffers.values() if isinstance(b, UninitializedBuffer)]
-        with no_grad():
-            gradients = [p.grad for p in params if p.grad is not None]
-            for x in (*params, *gradients, *lazy):
-                before = x.data if hasattr(x, "materialize") else x
-                if (new := fn(before)) is not before:
-                    x.data = new
-            for name, buffer in self._buffers.items():
-                if buffer is not None and not isinstance(buffer, UninitializedBuffer):
-                    self._buffers[name] = fn(buffer)
-        return self
 
     def to(self, *args: Any, memory_format: Any = None, **kwargs: Any) -> Self:
         """Convert floating parameters and buffers to a dtype; the device is the CPU."""
@@ -168,13 +151,10 @@ def _conversion(name: str) -> Callable[[Any], Any]:
 for _name in ("float", "double", "half", "bfloat16"):
     setattr(Module, _name, _conversion(_name))
 REGISTRATIONS = {
-    name: getattr(hooks, name) for name in vars(hooks) if name.startswith("register_module_")
-} | {
-    "register_module_backward_hook": hooks.register_module_full_backward_hook,
-    "consume_prefix_in_state_dict_if_present": consume_prefix_in_state_dict_if_present,
+    name: function for name, function in vars(hooks).items() if name.startswith("register_module_")
 }
-"""Functions of all modules: those that register hooks, and of states."""
+REGISTRATIONS["register_module_backward_hook"] = hooks.register_module_full_backward_hook
+"""Functions that register hooks of all modules."""
 GIVEN["Module"] = Module
-_functional = specialize("numgrad.nn.module.functional_call")
-functional_call, stack_module_state = _functional.functional_call, _functional.stack_module_state
+functional = specialize("numgrad.nn.module.functional_call")
 containers = specialize("numgrad.nn.container")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from typing import Any, ClassVar
 
 from numgrad import optim as numgrad_optim
-from numgrad.autograd.variable import Tensor as Base, set_gradient
+from numgrad.autograd.variable import set_gradient
 from numgrad.torch.specialization import GIVEN, specialize
 from numgrad.torch.wrapping import Tensor, same, unwrap, user_function, wrap
 
@@ -38,7 +38,7 @@ class States(MutableMapping[Any, Any]):
 
     def __getitem__(self, key: Any) -> Any:
         value = self._values[unwrap(key)]
-        return States(value) if isinstance(value, dict) else _seen(value)
+        return States(value) if isinstance(value, dict) else same(value)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._values[unwrap(key)] = unwrap(value._values if isinstance(value, States) else value)
@@ -47,22 +47,13 @@ class States(MutableMapping[Any, Any]):
         del self._values[unwrap(key)]
 
     def __iter__(self) -> Iterator[Any]:
-        return iter([_seen(key) for key in self._values])
+        return iter([same(key) for key in self._values])
 
     def __len__(self) -> int:
         return len(self._values)
 
     def __repr__(self) -> str:
         return repr(dict(self))
-
-
-def _seen(value: Any) -> Any:
-    """A value with the wrappers that users know."""
-    if isinstance(value, Base):
-        return same(value)
-    if isinstance(value, dict):
-        return {_seen(key): _seen(each) for key, each in value.items()}
-    return type(value)(map(_seen, value)) if type(value) in (list, tuple) else value
 
 
 class TwinOptimizer(Optimizer):
@@ -78,8 +69,8 @@ class TwinOptimizer(Optimizer):
     def __init__(self, params: Any, *args: Any, **kwargs: Any) -> None:
         self._twin: Any = self._twin_class(_bases(params), *map(unwrap, args), **unwrap(kwargs))
         self._add_hook_tables()
-        self.defaults = _seen(self._twin.defaults)
-        self.param_groups = _seen(self._twin.param_groups)
+        self.defaults = same(self._twin.defaults)
+        self.param_groups = same(self._twin.param_groups)
 
     @property
     def state(self) -> States:
@@ -94,8 +85,7 @@ class TwinOptimizer(Optimizer):
     def _share_groups(self) -> Any:
         """The twin, with what users wrote into the groups."""
         twin = self._twin
-        while len(twin.param_groups) < len(self.param_groups):
-            twin.param_groups.append({})
+        twin.param_groups += [{} for _ in self.param_groups[len(twin.param_groups) :]]
         del twin.param_groups[len(self.param_groups) :]
         for ours, group in zip(self.param_groups, twin.param_groups, strict=True):
             for name, value in ours.items():
@@ -114,16 +104,16 @@ class TwinOptimizer(Optimizer):
         """Add a group of parameters, with options of its own."""
         twin = self._share_groups()
         twin.add_param_group(_bases(param_group))
-        self.param_groups.append(_seen(twin.param_groups[-1]))
+        self.param_groups.append(same(twin.param_groups[-1]))
 
     def _pack(self) -> dict[str, Any]:
-        return _seen(self._share_groups().state_dict())
+        return same(self._share_groups().state_dict())
 
     def _unpack(self, packed: Any) -> None:
         twin = self._share_groups()
         twin.load_state_dict(_bases(packed))
         for ours, group in zip(self.param_groups, twin.param_groups, strict=True):
-            ours.update(_seen(group), params=ours["params"])
+            ours.update(same(group), params=ours["params"])
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: v for name, v in self.__dict__.items() if not name.endswith("_hooks")}

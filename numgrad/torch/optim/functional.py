@@ -12,7 +12,6 @@ from typing import Any
 from numgrad import optim as numgrad_optim
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import set_gradient
-from numgrad.errors import NumgradNotImplementedError
 from numgrad.optim.formula import uniform_state
 from numgrad.torch.wrapping import unwrap, wrap
 
@@ -32,21 +31,16 @@ _KINDS = {"has_sparse_grad", "has_complex", "foreach", "fused", "capturable", "d
 
 def functional(name: str) -> Callable[..., None]:
     """The function of a class of ``NAMES``."""
-    cls = getattr(numgrad_optim, name)
-    states = {_LISTS.get(s, f"{s}s"): s for s in _ORDERS.get(name, cls._array_states)}
+    cls: Any = getattr(numgrad_optim, name)
+    states = {_LISTS.get(s, f"{s}s"): s for s in _ORDERS.get(name) or cls._array_states}
 
     def step(params: Any, grads: Any, *lists: Any, **options: Any) -> None:
-        for option in ("grad_scale", "found_inf"):
-            if options.pop(option, None) is not None:
-                raise NumgradNotImplementedError(
-                    f"{function}: {option} is for GPUs; use torch.amp.GradScaler"
-                )
         columns = dict(zip(states, lists, strict=False))
         columns |= {each: options.pop(each) for each in states if each in options}
         for pair, parts in _PAIRS.items():
             if parts[0] in options:
                 options[pair] = tuple(options.pop(part) for part in parts)
-        options = {key: unwrap(v) for key, v in options.items() if key not in _KINDS}
+        options = {k: unwrap(v) for k, v in options.items() if k not in _KINDS and v is not None}
         bases = [unwrap(p) for p in params]
         twin = cls(bases, **options)
         before = [p.grad for p in bases]
@@ -62,19 +56,14 @@ def functional(name: str) -> Callable[..., None]:
             for p, gradient in zip(bases, before, strict=True):
                 set_gradient(p, gradient)
         with no_grad():
-            _write_back(columns, states, [twin.state[p] for p in bases])
+            for each, column in columns.items():
+                for k, (p, old) in enumerate(zip(bases, list(column), strict=False)):
+                    new: Any = twin.state[p].get(states[each])
+                    if old is None and new is not None:
+                        column[k] = wrap(new)
+                    elif new is not None and unwrap(old) is not new:
+                        unwrap(old).copy_(new)
 
-    function = step.__name__ = step.__qualname__ = name.lower()
+    step.__name__ = step.__qualname__ = name.lower()
     step.__doc__ = f"Step parameters by gradients and lists of states as ``{name}`` does, in place."
     return step
-
-
-def _write_back(columns: Any, states: dict[str, str], new: list[Any]) -> None:
-    for each, column in columns.items():
-        for k, of_parameter in enumerate(new[: len(column)]):
-            value: Any = of_parameter.get(states[each])
-            old: Any = column[k]
-            if old is None and value is not None:
-                column[k] = wrap(value)
-            elif value is not None and unwrap(old) is not value:
-                unwrap(old).copy_(value)

@@ -14,9 +14,6 @@ set_checkpoint_early_stop = base.set_checkpoint_early_stop
 set_checkpoint_debug_enabled = base.set_checkpoint_debug_enabled
 
 
-_OPTIONS = ("context_fn", "determinism_check", "early_stop", "preserve_rng_state", "debug")
-
-
 def checkpoint(
     function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
@@ -25,9 +22,7 @@ def checkpoint(
     ``use_reentrant`` is accepted: gradients are the same either way. Leaving it out warns.
     """
     _check_told(use_reentrant)
-    options = {k: kwargs.pop(k) for k in _OPTIONS if k in kwargs}
-    given = unwrap(kwargs)
-    return wrap(base.checkpoint(user_function(function), *map(unwrap, args), **options, **given))
+    return wrap(base.checkpoint(user_function(function), *map(unwrap, args), **unwrap(kwargs)))
 
 
 def _check_told(use_reentrant: bool | None) -> None:

@@ -6,7 +6,7 @@ Differences: streams of workers are their own, batches have lists where samples 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,27 +58,16 @@ _alias(
 )
 
 
-def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) -> list[Any]:
-    """Subsets of a dataset, drawn at random, whose indices are lists."""
-    subsets = _dataset.random_split(dataset, lengths, generator)
-    for subset in subsets:
-        subset.indices = subset.indices.tolist()
-    return subsets
-
-
-def _lists(value: Any) -> Any:
-    """A batch with lists where its samples have tuples without names, and words in tuples."""
+def _lists(value: Any, inside: bool = False) -> Any:
+    """A batch with lists where samples have tuples without names, and words inside in tuples."""
     if isinstance(value, Mapping):
         return {key: _lists(each) for key, each in value.items()}
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*map(_column, value))
-    return list(map(_column, value)) if isinstance(value, tuple | list) else value
-
-
-def _column(value: Any) -> Any:
-    """Values of samples at one place of a sequence: words in a tuple."""
-    words = isinstance(value, list) and value and isinstance(value[0], str | bytes)
-    return tuple(value) if words else _lists(value)
+    if not isinstance(value, tuple | list):
+        return value
+    if hasattr(value, "_fields"):
+        return type(value)(*[_lists(each, True) for each in value])
+    words = inside and value and isinstance(value[0], str | bytes)
+    return tuple(value) if words else [_lists(each, True) for each in value]
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
@@ -94,24 +83,8 @@ class DataLoader(_loader.DataLoader):
     """A dataset in batches: ``numgrad.data.DataLoader``, whose workers are threads.
 
     Each has a generator of its own, seeded by ``get_worker_info().seed``, for functions of
-    ``torch``. ``multiprocessing_context``, ``pin_memory`` and ``in_order`` are accepted.
+    ``torch``.
     """
-
-    def __init__(
-        self, dataset: Any, batch_size: int | None = 1, shuffle: bool | None = None,
-        sampler: Any = None, batch_sampler: Any = None, num_workers: int = 0,
-        collate_fn: Callable[..., Any] | None = None, pin_memory: bool = False,
-        drop_last: bool = False, timeout: float = 0, worker_init_fn: Any = None,
-        multiprocessing_context: Any = None, generator: Any = None, *,
-        prefetch_factor: int | None = None, persistent_workers: bool = False,
-        pin_memory_device: str = "", in_order: bool = True,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            dataset, batch_size, bool(shuffle), sampler, batch_sampler, num_workers=num_workers,
-            collate_fn=collate_fn, drop_last=drop_last, timeout=timeout, generator=generator,
-            worker_init_fn=worker_init_fn, prefetch_factor=prefetch_factor,
-            persistent_workers=persistent_workers,
-        )  # fmt: skip
 
     def __iter__(self) -> Iterator[Any]:
         batches = super().__iter__()

@@ -8,7 +8,6 @@ from typing import Any
 
 from numgrad.nn import utils as _numgrad
 from numgrad.torch.missing import refuse as _refuse
-from numgrad.torch.nn.layers import outer, view
 from numgrad.torch.nn.utils import (
     parametrizations,
     parametrize as parametrize,
@@ -43,22 +42,10 @@ def _of_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
 
 for _name in (
     "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm",
-    "parameters_to_vector", "vector_to_parameters", "fuse_conv_bn_weights",
-    "fuse_linear_bn_weights",
+    "parameters_to_vector", "vector_to_parameters", "fuse_conv_bn_eval", "fuse_conv_bn_weights",
+    "fuse_linear_bn_eval", "fuse_linear_bn_weights",
 ):  # fmt: skip
     globals()[_name] = _of_tensors(getattr(_numgrad, _name))
 
 
-def _of_layers(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of numgrad's of two layers: Note [Views of layers]."""
-
-    @wraps(function)
-    def called(layer: Any, bn: Any, *options: Any, **named: Any) -> Any:
-        return outer(function(view(layer), view(bn), *options, **named))
-
-    return called
-
-
-fuse_conv_bn_eval = _of_layers(_numgrad.fuse_conv_bn_eval)
-fuse_linear_bn_eval = _of_layers(_numgrad.fuse_linear_bn_eval)
 __getattr__ = _refuse(globals())

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from numgrad.nn.utils import parametrizations as _numgrad
 from numgrad.torch.nn.layers import Layer, layer_class
 from numgrad.torch.nn.utils import parametrize as parametrize  # whose functions those here call
 from numgrad.torch.specialization import expose, specialize
-from numgrad.torch.wrapping import face_function, unwrap, wrap
-
-
-def _wrapped_method(name: str) -> Any:
-    def method(self: Any, *args: Any) -> Any:
-        return wrap(getattr(_numgrad.PowerIteration, name)(self, *map(unwrap, args)))
-
-    return method
+from numgrad.torch.wrapping import face_function
 
 
 class PowerIteration(_numgrad.PowerIteration):
     """Steps towards the largest singular value, of Tensors of this room."""
 
-    as_matrix, started, stepped = map(_wrapped_method, ("as_matrix", "started", "stepped"))
+    as_matrix = face_function(_numgrad.PowerIteration.as_matrix)
+    started = face_function(_numgrad.PowerIteration.started)
+    stepped = face_function(_numgrad.PowerIteration.stepped)
     value = staticmethod(face_function(_numgrad.PowerIteration.value))
 
 

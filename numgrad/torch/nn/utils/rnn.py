@@ -17,12 +17,7 @@ from numgrad.torch.wrapping import face_function, wrapped
 def _with_integers(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of numgrad's whose ndarrays, lengths and orders, become Tensors."""
     inner = face_function(function)
-
-    @wraps(inner)
-    def called(*args: Any, **kwargs: Any) -> Any:
-        return _as_tensors(inner(*args, **kwargs))
-
-    return called
+    return wraps(inner)(lambda *args, **kwargs: _as_tensors(inner(*args, **kwargs)))
 
 
 def _as_tensors(value: Any) -> Any:
