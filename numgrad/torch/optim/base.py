@@ -18,14 +18,10 @@ from numgrad.torch.specialization import GIVEN, specialize
 from numgrad.torch.wrapping import Tensor, same, unwrap, user_function, wrap
 
 _states = specialize("numgrad.optim.state_dict")
-base = specialize(
-    "numgrad.optim.optimizer",
-    {
-        "gradient_of": lambda tensor: tensor.grad,
-        "set_gradient": lambda tensor, gradient: set_gradient(tensor._tensor, unwrap(gradient)),
-        "base_of": unwrap,
-    },
-)
+base = specialize("numgrad.optim.optimizer", {
+    "gradient_of": lambda tensor: tensor.grad, "base_of": unwrap,
+    "set_gradient": lambda tensor, gradient: set_gradient(tensor._tensor, unwrap(gradient)),
+})  # fmt: skip
 Optimizer: Any = base.Optimizer
 GIVEN["Optimizer"] = Optimizer
 
