@@ -363,9 +363,12 @@ class FormulaOptimizer(Optimizer):
                 state[name] = uniform_state(value)
             else:
                 both = complex(value, value) if param.dtype.kind == "c" else value
+                shape = param.shape  # which a lazy layer's parameter refuses
                 known = type(param._array) is np.ndarray  # whose layout NumPy takes over
                 state[name] = (
-                    Tensor(np.full_like(param._array, both)) if known else full_like(param, both)
+                    Tensor(np.full_like(param._array, both, shape=shape))
+                    if known
+                    else full_like(param, both)
                 )
         return state
 

@@ -135,3 +135,8 @@ def test_refusals():
         nn.LazyConv1d(3, 2)(ng.ones(()))
     with pytest.raises(ValueError, match="Call the model once with an input"):
         ng.jit(nn.LazyLinear(3))(ng.ones((2, 5)))
+
+
+def test_a_state_of_a_parameter_without_a_shape_is_refused():
+    with pytest.raises(ValueError, match="uninitialized parameter"):
+        ng.optim.Adagrad(ng.nn.LazyLinear(2).parameters())
