@@ -51,24 +51,41 @@ class MatMul(Planned):
         a, b = args
         a = a if isinstance(a, np.ndarray) else np.asarray(a)
         b = b if isinstance(b, np.ndarray) else np.asarray(b)
-        key: tuple = (a.dtype, a.shape, b.dtype, b.shape)
-        if not (a.flags.c_contiguous and b.flags.c_contiguous):
-            key = (*key, _layout(a), _layout(b))
-        plan = self.plans.get(key)
-        if plan is None:
-            plan = remember(self.plans, key, ProductPlan(self, a, b))
+        plan = self.plan(a, b)
         out = plan.empty(plan.shape, plan.dtype)
         plan.entry(a, b, out)
         return out, plan
 
+    def plan(self, a: np.ndarray, b: np.ndarray) -> ProductPlan:
+        """How such arrays are multiplied."""
+        key: tuple = (a.dtype, a.shape, b.dtype, b.shape)
+        if not (a.flags.c_contiguous and b.flags.c_contiguous):
+            key = (*key, _layout(a), _layout(b))
+        plan = self.plans.get(key)
+        return remember(self.plans, key, ProductPlan(self, a, b)) if plan is None else plan
+
 
 def _layout(x: np.ndarray) -> str:
-    """How matrices lie in memory: ``plain``, ``transposed``, or with gaps (``loose``)."""
+    """How matrices lie in memory: ``plain``, ``transposed``, or with gaps (``loose``).
+
+    Where a stack is one matrix again and again, that is ``repeated``.
+    """
     if x.flags.c_contiguous:
         return "plain"
+    if _is_repeated(x):
+        return f"repeated {_layout(_first(x))}"
     if x.ndim > 1 and (x.T if x.ndim == 2 else x.swapaxes(-1, -2)).flags.c_contiguous:
         return "transposed"
     return "loose"
+
+
+def _is_repeated(x: np.ndarray) -> bool:
+    return x.ndim > 2 and x.size > 0 and not any(x.strides[:-2]) and prod(x.shape[:-2]) > 1
+
+
+def _first(x: np.ndarray) -> np.ndarray:
+    """The first matrix of a stack."""
+    return x[(0,) * (x.ndim - 2)]
 
 
 def product_shape(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -108,11 +125,13 @@ class ProductPlan(Plan):
         "functions",
         "grad_mask",
         "loose",
+        "repeated",
         "save_masks",
         "shape",
         "sizes",
         "ta",
         "tb",
+        "with_one",
         "work",
     )
     op: MatMul
@@ -126,10 +145,11 @@ class ProductPlan(Plan):
         self.ta, self.tb = (layout == "transposed" for layout in layouts)
         # operands that must be copied or converted before a kernel takes them
         self.loose = tuple(
-            x.dtype != self.dtype or layout == "loose"
+            x.dtype != self.dtype or layout not in ("plain", "transposed")
             for x, layout in zip((a, b), layouts, strict=True)
         )
         self._arrange_shapes(a.shape, b.shape)
+        self.repeated, self.with_one = self._product_with_one(a, b)
         self._read_by_eager_entry()
         self.entry = self._forward()
 
@@ -148,6 +168,15 @@ class ProductPlan(Plan):
         ]
         self._saves = {mask: super(ProductPlan, self).saves(mask) for mask in masks}
         self.functions = {}
+
+    def _product_with_one(self, a: np.ndarray, b: np.ndarray) -> tuple[int, ProductPlan | None]:
+        """Which operand is one matrix for all of the other one's, and the plan with that alone."""
+        if self.form == "batched" and prod(self.shape):
+            if _is_repeated(b) and self.shape[:-2] == a.shape[:-2] and not _is_repeated(a):
+                return 1, self.op.plan(a, _first(b))
+            if _is_repeated(a) and self.shape[:-2] == b.shape[:-2] and not _is_repeated(b):
+                return 0, self.op.plan(_first(a), b)
+        return 0, None
 
     def _arrange_shapes(self, a: tuple[int, ...], b: tuple[int, ...]) -> None:
         """Find form, sizes (m, k, n) and the shape of the result."""
@@ -251,6 +280,11 @@ class ProductPlan(Plan):
             return lambda a, b, out: None
         if not self.sizes[1]:
             return lambda a, b, out: out.fill(0)
+        if self.with_one is not None:
+            entry = self.with_one.entry
+            if self.repeated:
+                return lambda a, b, out: entry(a, _first(b), out)
+            return lambda a, b, out: entry(_first(a), b, out)
         kernel = self._kernel("forward", 0)
         plain = not any(self.loose) and not self.ta and not self.tb
         if plain and self.form == "mm" and all(len(m.shape) == 2 for m in self.metas):
@@ -284,6 +318,8 @@ class ProductPlan(Plan):
                 return [x if mask >> k & 1 else None for k, x in enumerate(results)], mask
 
             return zeros
+        if self.with_one is not None and mask & (2 >> self.repeated):
+            return self._backward_with_one(mask, self.with_one)
         compute = self._gradients(mask)
         m, _, n = self.sizes
         g_shape = {"mm": (m, n), "mv": (m,), "vm": (n,), "dot": (1,)}.get(self.form)
@@ -311,6 +347,21 @@ class ProductPlan(Plan):
                 if value.shape != shapes[k]:
                     value = value.reshape(shapes[k])
                 results[k] = conform(value, (meta_a, meta_b)[k]) if convert else value
+            return results, mask
+
+        return backward
+
+    def _backward_with_one(self, mask: int, plan: ProductPlan) -> Callable[..., Any]:
+        """The backward by one matrix for the operand that is not repeated."""
+        repeated, own = self.repeated, 2 >> self.repeated  # the place of one, the bit of the other
+        rest = self._compile_backward(mask & ~own) if mask & ~own else None
+
+        def backward(g: np.ndarray, *saved: np.ndarray) -> Any:
+            matrices = saved[-1] if repeated else saved[0]
+            results = plan.backward(own, g, (_first(matrices),))[0]
+            if rest is not None:
+                other = saved[0] if repeated else saved[-1]
+                results[repeated] = rest(g, other)[0][repeated]
             return results, mask
 
         return backward

@@ -72,14 +72,9 @@ class Family:
         lines = [cleandoc(type(self).__doc__ or ""), "", "Parameters", "----------"]
         for key in names:
             lines += [f"{key} : array_like", f"    {_PARAMETERS.get(key, 'Shape.')}"]
-        given, functions = (
-            ", ".join(names),
-            [
-                f"``{key}``"
-                for key in dir(type(self))
-                if key[0] != "_" and key != "freeze" and callable(getattr(type(self), key))
-            ],
-        )
+        given, public = ", ".join(names), [key for key in dir(type(self)) if key[0] != "_"]
+        functions = [f"``{key}``" for key in public
+                     if key != "freeze" and callable(getattr(type(self), key))]  # fmt: skip
         lines += [
             "",
             "Returns",
@@ -151,6 +146,22 @@ def above(limit: float, a: Any, formula: Callable[..., Any]) -> Any:
     finite = a > limit
     return np.where(finite, formula(np.where(finite, a, limit + 1)), math.inf)
 
+
+def log_of(scale: Any) -> Any:
+    """Logarithm of a scale; of a Python number one that promotes nothing."""
+    return math.log(scale) if isinstance(scale, int | float) else np.log(scale)
+
+
+PLACED: dict[str, Callable[..., Any]] = {
+    "mean": lambda m, loc, scale: m * scale + loc,
+    "var": lambda v, loc, scale: v * (scale * scale),
+    "entropy": lambda h, loc, scale: h + log_of(scale),
+    "logpdf": lambda log, loc, scale: log - log_of(scale),
+    "cdf": lambda p, loc, scale: p,
+    "ppf": lambda x, loc, scale: x * scale + loc,
+    "sample": lambda x, loc, scale: x * scale + loc,
+}
+"""Functions of location and scale of what formulas give for 0 and 1."""
 
 _INSTEAD = {
     "fit": "minimize the negative sum of logpmf by ng.minimize, which has its gradient",
@@ -368,28 +379,21 @@ class Distribution(Family):
         """Logarithm of ``sf``."""
         return self._chosen("logsf", self._logsf, 0.0, -math.inf, (x, args, named))
 
-    def _moment(
-        self, what: str, formula: Callable[..., Any], finish: Callable[..., Any], call: tuple
-    ) -> Any:
-        """A moment of location 0 and scale 1, of which ``finish`` makes one of those given.
-
-        It gets None for the scale that a distribution of integers has not.
-        """
-        _, arguments, (loc, *deviation) = self._check_arguments(what, *call)
+    def _moment(self, what: str, args: tuple, named: dict[str, Any]) -> Any:
+        """A moment of location 0 and scale 1, moved to those given."""
+        _, arguments, (loc, *deviation) = self._check_arguments(what, args, named)
         ok, shapes, scale = self._safe(arguments, *deviation)
-        return where_valid(ok, finish(formula(*shapes), loc, scale), *arguments, loc, *deviation)
+        standard = getattr(self, f"_{what}")(*shapes)
+        result = PLACED[what](standard, loc, 1.0 if scale is None else scale)
+        return where_valid(ok, result, *arguments, loc, *deviation)
 
     def mean(self, *args: Any, **named: Any) -> Any:
         """Mean."""
-        return self._moment(
-            "mean", self._mean, lambda m, loc, s: (m if s is None else m * s) + loc, (args, named)
-        )
+        return self._moment("mean", args, named)
 
     def var(self, *args: Any, **named: Any) -> Any:
         """Variance."""
-        return self._moment(
-            "var", self._var, lambda v, _, s: v if s is None else v * (s * s), (args, named)
-        )
+        return self._moment("var", args, named)
 
     def std(self, *args: Any, **named: Any) -> Any:
         """Standard deviation."""
@@ -397,12 +401,7 @@ class Distribution(Family):
 
     def entropy(self, *args: Any, **named: Any) -> Any:
         """Entropy; the differential one of a distribution with a density."""
-        return self._moment(
-            "entropy",
-            self._entropy,
-            lambda h, _, s: h if s is None else h + np.log(s),
-            (args, named),
-        )
+        return self._moment("entropy", args, named)
 
     def median(self, *args: Any, **named: Any) -> Any:
         """Median."""
@@ -463,16 +462,9 @@ class Distribution(Family):
         return tuple(several) if len(several) > 1 else several[0]
 
     def expect(
-        self,
-        func: Any = None,
-        args: Any = (),
-        loc: Any = 0,
-        scale: Any = 1,
-        lb: Any = None,
-        ub: Any = None,
-        conditional: bool = False,
-        **kwds: Any,
-    ) -> Any:
+        self, func: Any = None, args: Any = (), loc: Any = 0, scale: Any = 1, lb: Any = None,
+        ub: Any = None, conditional: bool = False, **kwds: Any,
+    ) -> Any:  # fmt: skip
         """Mean of a function of the number, an integral or a sum, with gradients in parameters.
 
         Parameters
@@ -506,16 +498,9 @@ class Distribution(Family):
         return self._expect(func, args, named, lb=lb, ub=ub, conditional=conditional, **kwds)
 
     def _expect(
-        self,
-        func: Any,
-        args: tuple,
-        named: dict[str, Any],
-        *,
-        lb: Any,
-        ub: Any,
-        conditional: bool,
-        **options: Any,
-    ) -> Any:
+        self, func: Any, args: tuple, named: dict[str, Any], *, lb: Any, ub: Any,
+        conditional: bool, **options: Any,
+    ) -> Any:  # fmt: skip
         ends = (lb, ub)
         if "scale" in dict(self.common):
             mean = estimation.expected_of_density(self, func, args, named, *ends, options)

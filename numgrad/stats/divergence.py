@@ -19,11 +19,10 @@ from numgrad.errors import NumgradNotImplementedError, NumgradTypeError, Numgrad
 from numgrad.operations.error_gamma_logistic import digamma, erf, gammaln
 from numgrad.operations.shape import as_operand
 from numgrad.operations.special_functions.gamma import betaln, multigammaln
-from numgrad.operations.special_functions.scipy_elementary import xlog1py, xlogy
+from numgrad.operations.special_functions.scipy_elementary import xlogy
 from numgrad.stats.distribution import Distribution, met
 from numgrad.stats.frozen import Frozen
 from numgrad.stats.line import EULER, LOG_ROOT_TWO_PI, log_tilt
-from numgrad.stats.numerics import mean_log_factorial
 from numgrad.stats.vectors import covariance_of, digammas
 
 
@@ -39,8 +38,8 @@ def kl_divergence(p: Any, q: Any) -> Any:
     -------
     float or Tensor
         One number for each distribution of a batch, with gradients in all parameters. It is
-        infinite where ``p`` has numbers outside of the support of ``q``, and NaN at locations and
-        scales at which there is no closed form, as of gamma numbers that begin at another one.
+        infinite where ``p`` has numbers outside of the support of ``q``, and NaN where there is no
+        closed form, as of gamma numbers of two locations, or binomial ones of more draws in ``q``.
 
     Raises
     ------
@@ -149,26 +148,6 @@ def _coins(p: Any, q: Any) -> Any:
     return _term(p, q) + _term(1 - p, 1 - q)
 
 
-def _binomials(x: Any, count: Any, q: Any) -> Any:
-    """Divergence of draws from ``count`` ones, which are not fewer."""
-    n, p = x.shapes
-    result, more = n * _coins(p, q), count - n
-    if met(more > 0) is False:
-        return result
-    each, chance = np.expand_dims(n, -1), np.expand_dims(1 - p, -1)
-
-    def mean(more: Any) -> Any:
-        """Mean of the logarithm of the factorial of failures and ``more``."""
-        further = np.expand_dims(more, -1)
-        return mean_log_factorial(
-            n * (1 - p) + more,
-            lambda u: -np.expm1(further * np.log1p(-u) + each * np.log1p(-chance * u)),
-        )
-
-    ways = gammaln(n + 1) - gammaln(count + 1) + mean(more) - mean(0.0 * more)
-    return result + ways - xlog1py(more, -q)
-
-
 def _dirichlets(a: Any, b: Any) -> Any:
     """Divergence of Dirichlet distributions of these concentrations."""
     a, b = as_operand(a), as_operand(b)
@@ -241,6 +220,8 @@ CLOSED: dict[tuple[str, str], Callable[..., Any]] = {
         np.abs(x.loc) + x.scale * np.exp(-np.abs(x.loc) / x.scale) - 1 - np.log(x.scale)
     ),
     ("cauchy", "cauchy"): lambda x: np.log(((x.scale + 1) ** 2 + x.loc**2) / (4 * x.scale)),
+    ("halfcauchy", "halfcauchy"): lambda x: x.at(
+        0, None, np.log((x.scale + 1) ** 2 / (4 * x.scale))),
     ("norm", "laplace"): lambda x: _normal_by_laplace(x.loc, x.scale),
     ("expon", "expon"): lambda x: x.loc + x.scale - 1 - np.log(x.scale),
     ("gamma", "gamma"): lambda x, b: x.at(0, None, _gammas(x, b, x.scale)),
@@ -255,7 +236,8 @@ CLOSED: dict[tuple[str, str], Callable[..., Any]] = {
     ("bernoulli", "bernoulli"): lambda x, p: x.at(0, None, _coins(x.shapes[0], p)),
     ("bernoulli", "poisson"): lambda x, mu: x.at(
         0, None, -x.entropy - xlogy(x.shapes[0], mu) + mu),
-    ("binom", "binom"): lambda x, n, p: x.at(0, None, _binomials(x, n, p)),
+    ("binom", "binom"): lambda x, n, p: np.where(
+        x.shapes[0] == n, x.at(0, None, n * _coins(x.shapes[1], p)), math.nan),
     ("geom", "geom"): lambda x, p: x.at(0, None, _coins(x.shapes[0], p) / x.shapes[0]),
 }  # fmt: skip
 """Divergences of numbers from a family of location 0 and scale 1, by its shape parameters."""

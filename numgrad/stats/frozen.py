@@ -54,13 +54,9 @@ class Frozen:
         return self._call(self.dist.stats, moments=moments)
 
     def expect(
-        self,
-        func: Any = None,
-        lb: Any = None,
-        ub: Any = None,
-        conditional: bool = False,
+        self, func: Any = None, lb: Any = None, ub: Any = None, conditional: bool = False,
         **kwds: Any,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """Mean of a function of the number, with gradients in the parameters: see the family's."""
         options = {"lb": lb, "ub": ub, "conditional": conditional} | kwds
         return self.dist._expect(func, self.args, self.kwds, **options)

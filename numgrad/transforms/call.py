@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from numgrad.autograd.batching.batch import read_in_branch
+from numgrad.autograd.batching.batch import BatchingInterpreter, read_in_branch
 from numgrad.autograd.batching.selected import beneath, levels, levels_of, raised, spread
 from numgrad.autograd.engine.backward import dense_grad
 from numgrad.autograd.engine.task import edge_of, leads_elsewhere, reachable
@@ -432,8 +432,10 @@ class TransformedCall:
         if self.as_tensors or self.outside:
             if self.outside or not value.requires_grad:
                 return value
+            if all([isinstance(each, BatchingInterpreter) for each in state.interpreters]):
+                return value.detach()
             with no_grad():  # an operation keeps tangents, which detach() does not
-                return OPS["positive"](value) if state.interpreters else value.detach()
+                return OPS["positive"](value)
         array = value._array
         return array if array.ndim else array[()]
 

@@ -373,3 +373,30 @@ def test_einsum_of_an_operand_with_other_axes(names):
     bare = names.removeprefix("...")
     with pytest.raises(ng.NumgradValueError, match=f"names {len(bare)} axes .* has 2"):
         ng.einsum(f"{names},ij->", ng.tensor(x), x)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("repeated", [0, 1])
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_one_matrix_for_a_whole_stack(dtype, repeated, transposed):
+    def drawn(*shape):
+        return rng.normal(size=(*shape, np.dtype(dtype).itemsize // 8)).view(dtype)[..., 0]
+
+    lead, shapes = (2, 3), [(4, 5), (5, 6)]
+    factors = [drawn(*lead, *shape) for shape in shapes]
+    one = drawn(*shapes[repeated])
+    one = np.ascontiguousarray(one.T).T if transposed else one
+    factors[repeated] = np.broadcast_to(one, factors[repeated].shape)
+    a, b = factors
+    g = drawn(*lead, 4, 6)
+    expected = g @ b.conj().swapaxes(-1, -2), a.conj().swapaxes(-1, -2) @ g
+    for wanted in ((0,), (1,), (0, 1)):
+        operands = [ng.tensor(x, requires_grad=k in wanted) for k, x in enumerate(factors)]
+        leaf = ng.tensor(one, requires_grad=repeated in wanted)
+        operands[repeated] = np.broadcast_to(leaf, factors[repeated].shape)
+        assert not any(operands[repeated].numpy(force=True).strides[:2])
+        product = operands[0] @ operands[1]
+        np.testing.assert_allclose(product.numpy(force=True), a @ b)
+        gradients = ng.autograd.grad(product, [operands[k] for k in wanted], g)
+        for k, gradient in zip(wanted, gradients, strict=True):
+            np.testing.assert_allclose(gradient.numpy(), expected[k])

@@ -319,7 +319,7 @@ REASONS = {
         deprecation_transforms_transform_* deprecation_vmap_cpu* hook_non_full_warning
     """,
     "takes longer than the driver waits": """
-        ReplicationPad3d_large_cpu dirichlet_multivariate
+        ReplicationPad3d_large_cpu
         maml_omniglot_mechanism_functional_call_cpu*
     """,
     "what PyTorch has no derivative of has one": """

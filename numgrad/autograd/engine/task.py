@@ -149,13 +149,18 @@ def reachable(roots: Iterable[Any], within: set[int] | None = None) -> dict[int,
 
 def leads_elsewhere(roots: Iterable[Tensor], leaves: Sequence[Tensor]) -> bool:
     """Whether ``roots`` depend on a leaf that requires grad and is none of ``leaves``."""
-    edges = [edge_of(root) for root in roots if root.requires_grad]
-    known = set(map(id, leaves))
-    nodes = reachable(edges).values()
-    return any(
-        isinstance(edge, Tensor) and edge._requires_grad and id(edge) not in known
-        for edge in chain(edges, chain.from_iterable(node.edges for node in nodes))
-    )
+    stack = [edge_of(root) for root in roots if root.requires_grad]
+    known, nodes = set(map(id, leaves)), set()
+    while stack:
+        edge = stack.pop()
+        node = edge[0] if type(edge) is tuple else edge
+        if type(node) is Node:
+            if node.sequence not in nodes:
+                nodes.add(node.sequence)
+                stack += node.edges
+        elif isinstance(node, Tensor) and node._requires_grad and id(node) not in known:
+            return True
+    return False
 
 
 def depend_on_leaves(roots: Sequence[Tensor]) -> list[bool]:

@@ -252,7 +252,12 @@ class Module(Hooked, Stateful, Converted):
         for name, module in self._modules.items():
             if module is not None:
                 inner = f"{prefix}.{name}" if prefix else name
-                yield from module.named_modules(memo, inner, remove_duplicate)
+                if module._modules or type(module).named_modules is not Module.named_modules:
+                    yield from module.named_modules(memo, inner, remove_duplicate)
+                elif module not in memo:  # alone, as most are: no generator for it
+                    if remove_duplicate:
+                        memo.add(module)
+                    yield inner, module
 
     def apply(self, fn: Callable[[Module], Any]) -> Self:
         """Call ``fn`` with each module inside, children before parents, and with this one.

@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 from numgrad import stats
 from numgrad.errors import NumgradValueError
 from numgrad.random.generator import generator_from
-from numgrad.stats.distribution import Discrete, Distribution as Family
+from numgrad.stats.distribution import PLACED, Discrete, Distribution as Family
 from numgrad.torch.distributions import constraints, transforms, utils
 from numgrad.torch.distributions.composed import TransformedDistribution
 from numgrad.torch.distributions.distribution import Distribution
@@ -118,34 +118,28 @@ def _member(name: str, formula: Callable[..., Any], inside: Any) -> Any:
     return methods.get(name) or (utils.lazy_property if lazy else property)(formula)
 
 
-def _log(scale: Any) -> Any:
-    return scale.log() if isinstance(scale, utils.Tensor) else math.log(scale)
-
-
-_FORMULAS: dict[str, tuple[str, Callable[..., Any]]] = {
-    "mean": ("_mean", lambda m, loc, scale: m * scale + loc),
-    "variance": ("_var", lambda v, loc, scale: v * (scale * scale)),
-    "entropy": ("_entropy", lambda h, loc, scale: h + _log(scale)),
-    "log_prob": ("_logpdf", lambda log, loc, scale: log - _log(scale)),
-    "cdf": ("_cdf", lambda p, loc, scale: p),
-    "icdf": ("_ppf", lambda x, loc, scale: x * scale + loc),
-    "rsample": ("_sample", lambda x, loc, scale: x * scale + loc),
-}
-"""Formulas of families of ``ng.stats``, and what location and scale make of their values."""
+_METHODS = {
+    "mean": "mean", "variance": "var", "entropy": "entropy", "log_prob": "logpdf", "cdf": "cdf",
+    "icdf": "ppf", "rsample": "sample",
+}  # fmt: skip
+"""Members, and the formulas of families of ``ng.stats`` that they are."""
 
 
 def _of_family(family: Any, place: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
     """Rows that follow from a family; ``place`` gives its location, scale and shapes."""
     common = len(getattr(family, "common", ()))
 
-    def row(name: str, method: str, finish: Callable[..., Any]) -> Callable[..., Any]:
-        formula = getattr(family, method)
+    def row(name: str, method: str) -> Callable[..., Any]:
+        formula = getattr(family, f"_{method}")
+
+        def finish(result: Any, loc: Any, scale: Any) -> Any:
+            return wrap(PLACED[method](result, unwrap(loc), unwrap(scale)))
 
         def evaluate(self: Any, value: Any = None, shape: Any = None) -> Any:
             loc, scale, *shapes = place(self)
             if value is not None:
                 shapes.insert(0, value if name == "icdf" else (value - loc) / scale)
-            result = finish(wrap(formula(*map(unwrap, shapes))), loc, scale)
+            result = finish(formula(*map(unwrap, shapes)), loc, scale)
             if name not in ("mean", "variance", "entropy"):
                 return result
             return result.expand(self._batch_shape + self._event_shape * (name != "entropy"))
@@ -155,7 +149,7 @@ def _of_family(family: Any, place: Callable[..., Any]) -> dict[str, Callable[...
             like: Any = next(p for p in (*shapes, scale, loc) if isinstance(p, utils.Tensor))
             given = [s.double() for s in shapes] if common else shapes
             result = formula(generator_from("rsample", None), tuple(shape), *map(unwrap, given))
-            return utils.inside(self.support, finish(wrap(result).to(like.dtype), loc, scale))
+            return utils.inside(self.support, finish(result.astype(unwrap(like).dtype), loc, scale))
 
         return rsample if name == "rsample" else evaluate
 
@@ -164,12 +158,11 @@ def _of_family(family: Any, place: Callable[..., Any]) -> dict[str, Callable[...
         loc, scale, *shapes = map(unwrap, place(self))
         return family(*shapes, *(loc, scale)[:common])
 
-    names = [*_FORMULAS][: 3 if isinstance(family, Discrete) else None]
     formulas: dict[str, Any] = {"_frozen": frozen}
-    for name, (method, finish) in ((n, _FORMULAS[n]) for n in names):
-        absent = None if name == "rsample" else vars(Family).get(method)
-        if getattr(type(family), method, absent) is not absent:
-            formulas[name] = row(name, method, finish)
+    for name, method in [*_METHODS.items()][: 3 if isinstance(family, Discrete) else None]:
+        absent = None if name == "rsample" else vars(Family).get(f"_{method}")
+        if getattr(type(family), f"_{method}", absent) is not absent:
+            formulas[name] = row(name, method)
     return formulas
 
 

@@ -62,8 +62,6 @@ LogNormal(loc: real, scale: positive) on positive
   variance: torch.expm1(scale**2) * (2 * loc + scale**2).exp()
   entropy: self.base_dist.entropy() + loc
 HalfNormal(scale: positive) on nonnegative by halfnorm(0, scale)
-  base_dist: Normal(0, scale)
-  transforms: [AbsTransform()]
   mode: torch.zeros_like(scale)
   inside: value >= 0
 Cauchy(loc: real, scale: positive) on real by cauchy(loc, scale)
@@ -72,8 +70,7 @@ Cauchy(loc: real, scale: positive) on real by cauchy(loc, scale)
   variance: torch.full_like(loc, math.inf)
   rsample: loc + scale * torch.empty(shape, dtype=loc.dtype).cauchy_()
 HalfCauchy(scale: positive) on nonnegative by halfcauchy(0, scale)
-  base_dist: Cauchy(0, scale)
-  transforms: [AbsTransform()]
+  rsample: scale * torch.empty(shape, dtype=scale.dtype).cauchy_().abs()
   mean: torch.full_like(scale, math.inf)
   mode: torch.zeros_like(scale)
   variance: torch.full_like(scale, math.inf)
@@ -96,8 +93,6 @@ Chi2(df: positive) on nonnegative as Gamma
   rate: torch.full_like(df, 0.5)
 InverseGamma(concentration: positive, rate: positive) on positive
     by invgamma(0, rate, concentration)
-  base_dist: Gamma(concentration, rate)
-  transforms: [PowerTransform(-1)]
   mode: rate / (concentration + 1)
 Beta(concentration1: positive, concentration0: positive) on unit_interval
     by beta(0, 1, concentration1, concentration0)
@@ -115,19 +110,11 @@ StudentT(df: positive, loc: real = 0.0, scale: positive = 1.0) on real by t(loc,
   mean: nan_unless(df > 1, loc)
   mode: loc
 Gumbel(loc: real, scale: positive) on real by gumbel_r(loc, scale)
-  base_dist: Uniform(torch.full_like(loc, torch.finfo(loc.dtype).tiny),
-    1 - torch.finfo(loc.dtype).eps)
-  transforms: [ExpTransform().inv, AffineTransform(0, -torch.ones_like(scale)),
-    ExpTransform().inv, AffineTransform(loc, -scale)]
   mode: loc
 Weibull(scale: positive, concentration: positive) on positive
     by weibull_min(0, scale, concentration)
-  base_dist: Exponential(torch.ones_like(scale))
-  transforms: [PowerTransform(1 / concentration), AffineTransform(0, scale)]
   mode: scale * ((concentration - 1).clamp(min=0) / concentration) ** (1 / concentration)
 Pareto(scale: positive, alpha: positive) on greater_than_eq(scale) by pareto(0, scale, alpha)
-  base_dist: Exponential(alpha)
-  transforms: [ExpTransform(), AffineTransform(0, scale)]
   mode: scale
 GeneralizedPareto(loc: real, scale: positive, concentration: real) on interval(
     loc, torch.where(concentration < 0, loc - scale / concentration, torch.inf))

@@ -282,6 +282,8 @@ def _forward(cls: type[nn.Module]) -> Any:
     own: Any = cls.forward
     if cls is nn.Linear:
         return lambda self, input: FUNCTIONS["linear"](input, self.weight, self.bias)
+    if cls is nn.Flatten:
+        return lambda self, input: input.flatten(self.start_dim, self.end_dim)
     applies = issubclass(cls, Applied) and own.__code__.co_freevars == ("_given",)
     name = own.__closure__[0].cell_contents.__name__ if applies else ""
     if name not in _LEARNED:
