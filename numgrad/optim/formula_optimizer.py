@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.variable import TENSORS
 from numgrad.autograd.versions import Version, mark_all_written, mark_version
 from numgrad.codegen import threads
 from numgrad.codegen.cpython.addresses import Addresses, addresses, copied_addresses
@@ -363,7 +364,8 @@ class FormulaOptimizer(Optimizer):
                 state[name] = uniform_state(value)
             else:
                 both = complex(value, value) if param.dtype.kind == "c" else value
-                known = type(param._array) is np.ndarray  # whose layout NumPy takes over
+                # whose layout NumPy takes over
+                known = type(param) in TENSORS and type(param._array) is np.ndarray
                 state[name] = (
                     Tensor(np.full_like(param._array, both)) if known else full_like(param, both)
                 )

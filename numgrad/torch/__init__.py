@@ -51,7 +51,6 @@ for _name in (
 _members.install()
 _calls.publish("", globals(), _calls.ROWS[""])
 _calls.publish_operators()
-_members.install_same()
 _HOMES = {
     "numgrad.torch.wrapping": "Tensor",
     "numgrad.torch.dtypes": "Size can_cast device dtype finfo get_default_dtype iinfo layout "

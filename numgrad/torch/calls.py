@@ -42,7 +42,8 @@ are a RuntimeError. A Tensor without axes counts as having one of one element wh
 ``axis`` stand, and the results have none again. ``copies narrow`` is the row ``narrow_copy``,
 whose results share no memory. Rows that turn out to be one operation (Note [Learning of calls] in
 ``tensors.learned_calls``) are done by machine code unless they look at numbers, as ``values`` says;
-``facts`` says that results are numbers that follow from dtypes and shapes.
+``learned`` says that only such calls are those of the operation, and ``facts`` that results are
+numbers that follow from dtypes and shapes.
 """
 
 from __future__ import annotations
@@ -640,7 +641,7 @@ def _enter(row: TableRow) -> None:
         facts = "facts" in row.flags
         row.entry = LearnedEntry(row.name, python, row.base, ARGUMENTS, unwrap, facts)
         slow = row.entry.call
-    if row.op is not None and takes(row.op):
+    if row.op is not None and takes(row.op) and "learned" not in row.flags:
         row.entry = MachineEntry(row.op, python, RECORDER, partial(_operands_of, row), slow=slow)
     if row.entry is None:
         row.entry = python
@@ -667,14 +668,13 @@ ARGUMENTS = CallRecorder(
 
 # --------------------------------------------------------------------------------------- modules
 
-_DUNDERS = {
-    "add": "add", "sub": "sub", "mul": "mul", "div": "truediv", "floor_divide": "floordiv",
-    "remainder": "mod", "pow": "pow", "matmul": "matmul", "bitwise_and": "and",
-    "bitwise_or": "or", "bitwise_xor": "xor", "bitwise_left_shift": "lshift",
-    "bitwise_right_shift": "rshift",
-}  # fmt: skip
-_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-_UNARY = {"neg": "neg", "abs": "abs", "bitwise_not": "invert", "positive": "pos"}
+_OPERATORS = (
+    "add sub mul div=truediv floor_divide=floordiv remainder=mod pow matmul bitwise_and=and "
+    "bitwise_or=or bitwise_xor=xor bitwise_left_shift=lshift bitwise_right_shift=rshift"
+)
+_COMPARISONS = "eq ne lt le gt ge"
+_UNARY = "neg abs bitwise_not=invert positive=pos"
+"""Rows, and the operators of Python that they are."""
 
 
 def publish(space: str, public: dict[str, Any], rows: dict[str, TableRow]) -> None:
@@ -698,35 +698,16 @@ def publish(space: str, public: dict[str, Any], rows: dict[str, TableRow]) -> No
             public[f"{name}_"] = vars(Tensor)[f"{name}_"]
 
 
-def _power_by_products(
-    general: Callable[..., Any], products: dict[float, Any]
-) -> Callable[..., Any]:
-    """The power, squares and cubes of floats by products, as PyTorch computes them."""
-
-    def method(self: Tensor, exponent: Any, *args: Any, **params: Any) -> Any:
-        number = type(exponent) is int or type(exponent) is float
-        if number and exponent in products and self._tensor.dtype.kind in "fc":
-            return products[exponent](self)
-        return general(self, exponent, *args, **params)
-
-    return named(method, general.__name__, general.__doc__)
-
-
 def publish_operators() -> None:
     """Set Python's operators on ``Tensor``."""
-    for name, dunder in _DUNDERS.items():
+    for name, dunder in pairs(_OPERATORS):
         function = FUNCTIONS[name]
         setattr(Tensor, f"__{dunder}__", operator_of(function))
         setattr(Tensor, f"__r{dunder}__", reflected_of(function))
         if "inplace" in function.row.flags:
             setattr(Tensor, f"__i{dunder}__", inplace_of(function.row, True))
-    cube = OPS["cube"]
-    third = TableRow("", "pow", lambda input: cube(input), Section.read("same 1"), op=cube)
-    products: dict[float, Any] = {2: FUNCTIONS["square"], 3: function_of(third)}
-    for name in ("pow", "__pow__"):
-        setattr(Tensor, name, _power_by_products(vars(Tensor)[name], products))
     Tensor.__rdiv__ = vars(Tensor)["__rtruediv__"]  # pyright: ignore
-    for name in _COMPARISONS:
+    for name in _COMPARISONS.split():
         setattr(Tensor, f"__{name}__", operator_of(FUNCTIONS[name]))
-    for name, dunder in _UNARY.items():
+    for name, dunder in pairs(_UNARY):
         setattr(Tensor, f"__{dunder}__", method_of(FUNCTIONS[name]))

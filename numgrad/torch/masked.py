@@ -5,31 +5,42 @@ What is left out counts as the neutral element of the operation.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import numgrad as ng
-from numgrad.torch.calls import publish, table
+from numgrad.torch.calls import FUNCTIONS, pairs, publish, table
 from numgrad.torch.table_reductions import median as middle  # noqa: F401 (in the table)
+from numgrad.torch.wrapping import unwrap, wrap
 
 _INF = float("inf")
-_NEUTRAL = {
-    "sum": 0, "prod": 1, "cumsum": 0, "cumprod": 1, "max": -_INF, "min": _INF, "argmax": -_INF,
-    "argmin": _INF, "logsumexp": -_INF, "softmax": -_INF, "log_softmax": -_INF, "logaddexp": -_INF,
-    "softmin": _INF, "median": float("nan"),
-}  # fmt: skip
-"""What elements that are left out count as."""
+_SAME = (
+    "sum=0 prod=1 cumsum=0 cumprod=1 amax=-inf amin=inf argmax=-inf argmin=inf softmax=-inf "
+    "log_softmax=-inf"
+)
+"""Functions of the topmost module, and what elements that are left out count as."""
 
 
-def _filled(x: Any, mask: Any, value: Any) -> Any:
-    """A Tensor with a value, or the one of an operation, where a mask does not hold."""
+def _filled(x: Any, mask: Any, value: float) -> Any:
+    """A Tensor with a value where a mask does not hold."""
     if mask is None:
         return x
-    value = _NEUTRAL.get(value, value)
     if x.dtype.kind in "iu" and not np.isfinite(value):
         value = np.iinfo(x.dtype).max if value > 0 else np.iinfo(x.dtype).min
     return ng.where(mask, x, x.dtype.type(value))
+
+
+def _function(name: str, neutral: str) -> Callable[..., Any]:
+    def function(input: Any, *args: Any, dtype: Any = None, mask: Any = None, **given: Any) -> Any:
+        x = input if dtype is None else input.to(dtype)
+        x = wrap(_filled(unwrap(x), unwrap(mask), float(neutral)))
+        return FUNCTIONS[name](x, *args, **given)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"``torch.{name}`` of the elements that ``mask`` selects."
+    return function
 
 
 def _sum(x: Any, mask: Any, dim: Any, keepdim: bool) -> Any:
@@ -53,20 +64,9 @@ def _norm(x: Any, mask: Any, order: Any, dim: Any, keepdim: bool) -> Any:
 
 
 TABLE = """
-[whole 1 dtype axes]
-{sum prod}(input, dim=None, *, keepdim=False, dtype=None, mask=None): ng.@(
-    _filled(input, mask, "@"), dim, keepdims=keepdim)
-[whole 1 dtype axis]
-{cumsum cumprod}(input, dim, *, dtype=None, mask=None): ng.@(_filled(input, mask, "@"), dim)
-[same 1 dtype axes]
-{amax=max amin=min}(input, dim=None, *, keepdim=False, dtype=None, mask=None): ng.@(
-    _filled(input, mask, "@"), dim, keepdims=keepdim)
-[same 1 dtype axis]
-{argmax argmin}(input, dim=None, *, keepdim=False, dtype=None, mask=None): ng.@(
-    _filled(input, mask, "@"), dim, keepdims=keepdim)
 [float 1 dtype axes]
 logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None): ng.logsumexp(
-    _filled(input, mask, "logsumexp"), dim, keepdims=keepdim)
+    _filled(input, mask, -_INF), dim, keepdims=keepdim)
 mean(input, dim=None, *, keepdim=False, dtype=None, mask=None): _mean(input, mask, dim, keepdim)
 norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None): _norm(
     input, mask, ord, dim, keepdim)
@@ -76,15 +76,14 @@ std(input, dim=None, unbiased=None, *, keepdim=False, dtype=None, mask=None): ng
     input, mask, dim, unbiased, keepdim))
 [float 1 dtype axis]
 median(input, dim=-1, *, keepdim=False, dtype=None, mask=None): middle(
-    "nanmedian", _filled(input, mask, "median"), dim, keepdim)[0]
-{softmax log_softmax}(input, dim, *, dtype=None, mask=None): ng.@(
-    _filled(input, mask, "@"), axis=dim)
+    "nanmedian", _filled(input, mask, np.nan), dim, keepdim)[0]
 softmin(input, dim, *, dtype=None, mask=None): ng.softmax(
-    -_filled(input, mask, "softmin"), axis=dim)
+    -_filled(input, mask, _INF), axis=dim)
 normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None): _filled(
     input, mask, 0) / ng.maximum(_norm(input, mask, ord, dim, True), eps)
 [float 2 dtype]
 logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None): ng.logaddexp(
-    _filled(input, input_mask, "logaddexp"), _filled(other, other_mask, "logaddexp"))
+    _filled(input, input_mask, -_INF), _filled(other, other_mask, -_INF))
 """
 publish("masked", globals(), table("masked", globals(), TABLE))
+globals().update({name: _function(name, neutral) for name, neutral in pairs(_SAME)})

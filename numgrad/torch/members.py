@@ -26,6 +26,7 @@ from numgrad.torch import creation, dtypes, indexing, random
 from numgrad.torch.calls import axis_of, table
 from numgrad.torch.dtypes import OF, Size, as_numpy
 from numgrad.torch.memory import MemoryMembers
+from numgrad.torch.missing import said
 from numgrad.torch.wrapping import (
     Parameter,
     Tensor,
@@ -78,6 +79,8 @@ class TensorMembers:
     def dim(self) -> int:
         """Number of axes."""
         return self._tensor.ndim
+
+    ndimension = dim
 
     # ------------------------------------------------------------------------------- history
 
@@ -341,11 +344,8 @@ class TensorMembers:
     def __getattr__(self, name: str) -> Any:
         if name[:2] == "__":
             raise AttributeError(f"'Tensor' object has no attribute {name!r}")
-        from numgrad.torch.missing import said
-
-        raise NumgradAttributeError(
-            f"torch.Tensor has no attribute {name!r}: {said(name)}", name=name
-        )
+        text = f"torch.Tensor has no attribute {name!r}: {said(name)}"
+        raise NumgradAttributeError(text, name=name)
 
 
 def converted(x: Any, d: np.dtype[Any]) -> Any:
@@ -410,14 +410,10 @@ def legacy(d: dtypes.dtype, args: tuple) -> Tensor:
 def _new(cls: type, *args: Any, **options: Any) -> Any:
     """``torch.Tensor(...)``."""
     dtypes.device(options.get("device", "cpu"))
-    if "data" in options:
-        args = (options["data"],)
     x = object.__new__(cls)
-    x._tensor = legacy(dtypes.get_default_dtype(), args)._tensor
+    given = (options["data"],) if "data" in options else args
+    x._tensor = legacy(dtypes.get_default_dtype(), given)._tensor
     return x
-
-
-_SAME = {"nelement": "numel", "ndimension": "dim"}
 
 
 def _new_of(name: str) -> Callable[..., Any]:
@@ -483,12 +479,6 @@ def _delegated(name: str, in_place: bool) -> Callable[..., Any]:
     return named(method, name, inside.__doc__)
 
 
-def install_same() -> None:
-    """Set methods that are others under a second name, once those are there."""
-    for name, other in _SAME.items():
-        setattr(Tensor, name, vars(Tensor)[other])
-
-
 TENSOR_CLASSES = [TensorClass(d) for d in _CLASSES]
 """``torch.FloatTensor`` and its kin."""
 
@@ -528,6 +518,7 @@ imag(input): ng.imag(input)
 to_dense(input, dtype=None, *, masked_grad=None): input
 {cuda pin_memory}(input, *args, **options): dtypes.device("cuda")
 [same 1 method facts]
+nelement(input): input.size
 element_size(input): input.itemsize
 get_device(input): -1
 {is_pinned is_coalesced}(input): False

@@ -64,22 +64,6 @@ def arranged(made: Any, like: Any, memory_format: Any) -> Any:
     return made
 
 
-def at_least(name: str, x: Any, rank: int) -> Any:
-    """Raise where a Tensor has too few dimensions."""
-    if x.ndim < rank:
-        raise NumgradRuntimeError(
-            f"{name}: the input must have at least {rank} dimensions, got {x.ndim}"
-        )
-    return x
-
-
-def at_most_matrix(x: Any) -> Any:
-    """Raise where a Tensor has more than two dimensions."""
-    if x.ndim > 2:
-        raise NumgradRuntimeError(f"H: only of matrices, got {x.ndim} dimensions; use mH")
-    return x
-
-
 # -------------------------------------------------------------------------------------- storages
 
 
@@ -189,6 +173,18 @@ class MemoryMembers:
 
     _tensor: Any
 
+    def stride(self, dim: int | None = None) -> Any:
+        """Distances in memory along axes, in elements."""
+        return _stride(self._tensor, dim)
+
+    def data_ptr(self) -> int:
+        """The address of its first element."""
+        return _address(self._tensor._array) if self._tensor.size else 0
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Whether elements lie one behind the other in order."""
+        return _is_contiguous(self._tensor, memory_format)
+
     def contiguous(self, memory_format: Any = dtypes.contiguous_format) -> Any:
         """The Tensor itself if it is contiguous, else a copy that is."""
         if _is_contiguous(self._tensor, memory_format):
@@ -250,7 +246,6 @@ def _address(array: np.ndarray) -> int:
 
 
 def _stride(x: Any, dim: int | None) -> Any:
-    """Distances in memory along axes, in elements."""
     regular = x.size < 2 or isinstance(x, Batched)
     steps = standard_strides(x.shape) if regular else tuple(s // x.itemsize for s in x.strides)
     for k in reversed(range(x.ndim)):
@@ -268,12 +263,9 @@ def _is_contiguous(x: Any, memory_format: Any) -> bool:
 
 TABLE = """
 [same 1 method values]
-stride(input, dim=None): _stride(input, dim)
 storage_offset(input): (_address(input._array) - _address(root(input)._array)) // input.itemsize
-data_ptr(input): _address(input._array) if input.size else 0
 untyped_storage(input): UntypedStorage(_bytes_of(input))
 {storage _typed_storage}(input): TypedStorage(_bytes_of(input).view(input.dtype))
-is_contiguous(input, memory_format=None): _is_contiguous(input, memory_format)
 dim_order(input): tuple(np.argsort([-step for step in _stride(input, None)], stable=True).tolist())
 """
 table("", globals(), TABLE)

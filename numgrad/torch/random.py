@@ -224,7 +224,8 @@ rand, randn, randperm, bernoulli, multinomial, poisson, binomial = makers(
 {rand=uniform randn=normal}(*args, size=None, generator=None): drawn(
     _draw_@, dtypes.sizes(args if size is None else (size,)), default(dtype), generator)
 randperm(n, *, generator=None): drawn(
-    lambda s, shape, d: s.random_sample(shape).argsort(-1), dtypes.sizes((n,)), np.int64, generator)
+    lambda s, shape, d: s.random_sample(shape).argsort(-1) if shape[1:] else s.permutation(*shape),
+    dtypes.sizes((n,)), np.int64, generator)
 bernoulli(input, p=None, *, generator=None): _by_element(
     _draw_bernoulli, generator, input, input if p is None else p)
 multinomial(input, num_samples, replacement=False, *, generator=None): drawn(
@@ -268,43 +269,39 @@ def randint_like(input: Any, *bounds: int, dtype: Any = None, **rest: Any) -> Te
     return randint(*bounds, size=tuple(input.shape), dtype=dtype or input.dtype, **rest)
 
 
-def _filling(
-    name: str, draw: Callable[..., Any], needs: str, defaults: dict[str, Any]
-) -> Callable[..., Tensor]:
-    """A method that fills a Tensor with random numbers, of parameters that fulfil a condition."""
-    holds = eval(f"lambda {', '.join(defaults)}: {needs}") if needs else None
+def _filling(row: str) -> tuple[str, Callable[..., Tensor]]:
+    """A method that fills a Tensor: ``name(parameters) if condition: numbers of a shape``."""
+    head, _, body = row.partition(": ")
+    head, _, needs = head.partition(" if ")
+    name, _, parameters = head.rstrip(")").partition("(")
+    names = ", ".join([each.partition("=")[0] for each in parameters.split(", ")])
+    values, holds = eval(f"lambda {parameters}: ({names},)"), eval(f"lambda {names}: {needs or 1}")
+    draw = eval(f"lambda s, shape, d, {names}: {body}", globals())
 
     def method(self: Tensor, *args: Any, generator: Any = None, **given: Any) -> Tensor:
-        values = {**defaults, **dict(zip(defaults, args, strict=False)), **given}
-        target: Any = self._tensor
-
-        numbers = [values[key] for key in defaults]
-        if holds is not None and not holds(*numbers):
-            raise NumgradRuntimeError(f"{name} expects {needs}, but found {values}")
-        new = drawn(draw, tuple(target.shape), target.dtype, generator, numbers)
-        target.copy_(new._tensor)
+        numbers, target = values(*args, **given), self._tensor
+        if not holds(*numbers):
+            raise NumgradRuntimeError(f"{name} expects {needs}, but found {names} = {numbers}")
+        target.copy_(drawn(draw, tuple(target.shape), target.dtype, generator, numbers)._tensor)
         return self
 
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"Fill with random numbers: ``{name}``."
-    return method
+    method.__doc__ = f"Fill with random numbers: ``{body}``."
+    return name, method
 
 
-METHODS: dict[str, Callable[..., Tensor]] = {
-    name: _filling(name, draw, needs, defaults)
-    for name, draw, needs, defaults in (
-        ("normal_", _draw_normal, "", {"mean": 0.0, "std": 1.0}),
-        ("uniform_", _draw_uniform, "", {"from": 0.0, "to": 1.0}),
-        ("random_", _draw_integers, "", {"from": None, "to": None}),
-        ("exponential_", lambda s, n, d, r: s.exponential(1 / r, n), "lambd > 0.0", {"lambd": 1.0}),
-        ("geometric_", lambda s, n, d, p: s.geometric(p, n), "0 < p < 1", {"p": 0.5}),
-        ("cauchy_", lambda s, n, d, m, w: m + w * s.standard_cauchy(n), "sigma > 0.0",
-         {"median": 0.0, "sigma": 1.0}),
-        ("log_normal_", lambda s, n, d, m, w: s.lognormal(m, w, n), "std > 0.0",
-         {"mean": 1.0, "std": 2.0}),
-        ("bernoulli_", _draw_bernoulli, "", {"p": 0.5}),
-    )
-} | {"bernoulli": bernoulli, "multinomial": multinomial}  # fmt: skip
+_FILLING = """
+normal_(mean=0.0, std=1.0): _draw_normal(s, shape, d, mean, std)
+uniform_(low=0.0, to=1.0): _draw_uniform(s, shape, d, low, to)
+random_(low=None, to=None): _draw_integers(s, shape, d, low, to)
+bernoulli_(p=0.5): _draw_bernoulli(s, shape, d, p)
+exponential_(lambd=1.0) if lambd > 0.0: s.exponential(1 / lambd, shape)
+geometric_(p=0.5) if 0 < p < 1: s.geometric(p, shape)
+cauchy_(median=0.0, sigma=1.0) if sigma > 0.0: median + sigma * s.standard_cauchy(shape)
+log_normal_(mean=1.0, std=2.0) if std > 0.0: s.lognormal(mean, std, shape)
+"""
+METHODS: dict[str, Callable[..., Tensor]] = dict(map(_filling, _FILLING.strip().split("\n")))
+METHODS |= {"bernoulli": bernoulli, "multinomial": multinomial}
 """Methods of Tensors that fill them, and of probabilities."""
 
 

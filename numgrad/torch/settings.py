@@ -2,7 +2,7 @@
 
 Note [Settings]
 ---------------
-``TABLE`` has a module a line, with what it has: ``name=value``, which users may set to anything,
+``TABLE`` has modules a line, with what they have: ``name=value``, which users may set to anything,
 ``name()=value``, a function of any arguments, or ``get_name/set_name=value``, two functions, of
 which one gives what the other was called with. There is one device, and sums have the same bits for
 any number of threads, so that nothing follows from what is set. What is not in the table raises
@@ -37,10 +37,7 @@ __future__:
   get_overwrite_module_params_on_conversion/set_overwrite_module_params_on_conversion=False
 cuda: {_GPU} is_bf16_supported()=False is_current_stream_capturing()=False
   memory_allocated()=0 memory_reserved()=0 max_memory_allocated()=0 max_memory_reserved()=0
-mps: {_GPU}
-xpu: {_GPU}
-mtia: {_GPU}
-accelerator: {_GPU} current_accelerator()=None
+mps,xpu,mtia,accelerator: {_GPU} current_accelerator()=None
 cpu: is_available()=True device_count()=1 current_device()='cpu' synchronize()=None
 backends: disable_global_flags()=None
 backends.cudnn: enabled=True benchmark=False deterministic=False allow_tf32=True
@@ -49,11 +46,9 @@ backends.cuda: is_built()=False enable_flash_sdp()=None enable_mem_efficient_sdp
   enable_math_sdp()=None enable_cudnn_sdp()=None sdp_kernel()=nullcontext()
   flash_sdp_enabled()=False mem_efficient_sdp_enabled()=False math_sdp_enabled()=True
 backends.cuda.matmul: allow_tf32=False allow_fp16_reduced_precision_reduction=True
-backends.mps: is_available()=False is_built()=False
+backends.mps,backends.mkl,backends.openmp: is_available()=False is_built()=False
 backends.cpu: get_cpu_capability()='DEFAULT'
-backends.mkl: is_available()=False
 backends.mkldnn: enabled=False allow_tf32=True is_available()=False flags()=nullcontext()
-backends.openmp: is_available()=False
 backends.opt_einsum: enabled=False strategy=None is_available()=False
 backends.quantized: engine='none' supported_engines=['none']
 version: __version__='2.13.0+numgrad{__version__}' cuda=None hip=None xpu=None debug=False
@@ -71,7 +66,7 @@ class Backend:
 def install(table: str = TABLE) -> None:
     """Make the modules of a table: Note [Settings]."""
     for line in table.strip().replace("\n  ", " ").split("\n"):
-        path, *entries = line.split()
+        paths, *entries = line.split()
         members: dict[str, Any] = {}
         for entry in entries:
             name, _, written = entry.partition("=")
@@ -81,8 +76,8 @@ def install(table: str = TABLE) -> None:
                 members[get], members[set_] = _remembering(value)
             else:
                 members[name.removesuffix("()")] = _answer(value) if name[-1] == ")" else value
-        path = path.rstrip(":")
-        module_of(path, f"Settings of PyTorch's: ``torch.{path}``.", members)
+        for path in paths.rstrip(":").split(","):
+            module_of(path, f"Settings of PyTorch's: ``torch.{path}``.", members)
 
 
 _NAMES: Final = {

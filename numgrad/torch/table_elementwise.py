@@ -66,6 +66,8 @@ def _div(a: Any, b: Any, mode: str | None) -> Any:
 
 
 def _pow(a: Any, b: Any) -> Any:
+    if type(b) in (int, float) and b in (2, 3) and kind_of(a) in "fc":
+        return OPS["square" if b == 2 else "cube"](a)  # products, as PyTorch computes them
     if kind_of(a) in "biu" and kind_of(b) in "biu":
         if isinstance(b, int) and b < 0:
             raise NumgradRuntimeError("pow: integers to negative integer powers are not allowed")
@@ -123,10 +125,11 @@ logaddexp(input, other): logaddexp == _log_of_sum(input, other)
 logaddexp2(input, other): logaddexp2 == OPS["logaddexp2"](input, other)
 [number 2 inplace]
 add(input, other, *, alpha=1): add == OPS["add"](input, _scaled(other, alpha))
-pow(input, exponent): power == _pow(input, exponent)
 {gcd lcm nextafter bitwise_left_shift=left_shift bitwise_right_shift=right_shift}(input, other): (
     ng.@(input, other))
 sub(input, other, *, alpha=1): subtract == OPS["subtract"](input, _scaled(other, alpha))
+[number 2 inplace learned]
+pow(input, exponent): power == _pow(input, exponent)
 [number 2 inplace values]
 floor_divide(input, other): _quotient("floor_divide", input, other)
 {fmod remainder}(input, other): @ == _quotient("@", input, other)

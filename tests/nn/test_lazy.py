@@ -135,3 +135,8 @@ def test_refusals():
         nn.LazyConv1d(3, 2)(ng.ones(()))
     with pytest.raises(ValueError, match="Call the model once with an input"):
         ng.jit(nn.LazyLinear(3))(ng.ones((2, 5)))
+
+
+def test_states_are_not_made_of_what_has_no_shape_yet():
+    with pytest.raises(ValueError, match="ninitialized"):
+        ng.optim.Adagrad(nn.LazyLinear(2).parameters())
