@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.errors import NumgradValueError
+from numgrad.stats.counts import categorical
 from numgrad.stats.covariance import Covariance, factored
 from numgrad.torch.distributions import tables, utils
 from numgrad.torch.distributions.distribution import Distribution
@@ -42,11 +43,8 @@ class CategoryDistribution(ProbabilityDistribution):
 
     def _drawn(self, shape: Any, *lead: int) -> Any:
         """Indices of categories in the shape of a batch."""
-        count = len(shape) - len(self._batch_shape) - len(self._event_shape)
-        shape = (*lead, *shape[: len(shape) - self._event_dim])
-        rows = self.probs.detach().reshape(-1, self._num_events)
-        numbers = torch.multinomial(rows, math.prod(shape[: count + len(lead)]), True)
-        return numbers.T.reshape(shape)
+        size = (*lead, *shape[: len(shape) - self._event_dim])
+        return wrap(categorical.rvs(unwrap(self.probs.detach().double()), size))
 
     def _category_entropy(self) -> Any:
         logits = self.logits.clamp(min=torch.finfo(self.logits.dtype).min)
