@@ -288,7 +288,7 @@ def test_categories_without_probability_are_not_drawn():
     """Also where rounding left the sum of all below the greatest number that is drawn."""
 
     class Last(np.random.Generator):
-        def random(self, size=None):
+        def random(self, size=None, *dtype):
             return np.full(size, 1 - 2.0**-53)
 
     p = np.random.default_rng(8).random(9).astype(np.float32)

@@ -230,7 +230,7 @@ def test_functions_of_lists():
     assert [x.tolist() for x in a] == [[2.0, 4.0], 9.0]
     torch._foreach_zero_(a)
     assert a[1].item() == 0.0
-    with pytest.raises(RuntimeError, match="as many members"):
+    with pytest.raises(RuntimeError, match="needs lists of 2 members"):
         torch._foreach_add(a, b[:1])
 
 
