@@ -174,45 +174,53 @@ class _Product:
             sizes |= {"chunks": chunks, "parts": min(panels, -(-_TASKS // count))}
             self.tasks.append(count * sizes["parts"])
             self.sizes.append(np.array([sizes[name] for name in SIZES], np.int64))
+        steps = step * _pitches(frame)
+        self._tabulate(axes, sizes, box, first, steps, kernel, panel=across * size, size=size)
+        multiplications = sum(row[1] * prod(row[3:6]) for row in self.phases.tolist())
+        self.work = _MULTIPLY_NS * samples * groups * outputs * multiplications
 
-        def pair(*parts: Any) -> np.ndarray:
-            return np.stack([_sums(part) * unit for part, unit in parts], 1)
-
-        pitches, channel = _pitches(frame), np.arange(channels)
-        plane, line = frame[0] * pitches[0], across * size
-        sample = np.arange(block) * channels * plane * (1 if copied else groups)
-        # elements from one of these to the next in what is multiplied: channels, elements, rows
-        if flat:
-            apart = (outputs if backward else 1) * area, 1, (1 if backward else channels) * area
+    def _tabulate(
+        self, axes: list[_Axis], sizes: dict[str, int], box: list[int], first: np.ndarray,
+        steps: np.ndarray, kernel: np.ndarray, *, panel: int, size: int,
+    ) -> None:  # fmt: skip
+        """Write the tables of taps, places and phases; distances in bytes."""
+        channels, outputs, area = sizes["channels"], sizes["outputs"], sizes["kernel"]
+        frame = [sizes[f"frame{axis}"] for axis in range(3)]
+        channel, plane = np.arange(channels), prod(frame)
+        flat, backward = sizes["flat"], sizes["backward"]
+        apart = sizes["apart"] and not flat
+        sample = np.arange(sizes["block"]) * channels * plane
+        sample = sample if sizes["copied"] else sample * sizes["groups"]
+        if flat:  # weights are read where they lie
+            unit, distance, element = size, area * (outputs if backward else 1), 1
         else:
-            apart = (1, channels, 0) if sizes["apart"] else (area, 1, 0)
+            unit, distance, element = panel, *((1, channels) if apart else (area, 1))
         taps, places, phases = [], [], []
         for each in product(*(a.phases for a in axes)):
-            seen = [channel * plane]
-            seen += [(p.shifts - n) * m for p, n, m in zip(each, first, pitches, strict=True)]
-            weights = [channel * apart[0]]
-            weights += [
-                p.elements * m * apart[1] for p, m in zip(each, _pitches(kernel), strict=True)
-            ]
-            if sizes["apart"] and not flat:
+            seen, weights = [channel * plane], [channel * distance]
+            for p, low, pitch, step in zip(
+                each, first, _pitches(frame), _pitches(kernel), strict=True
+            ):
+                seen.append((p.shifts - low) * pitch)
+                weights.append(p.elements * step * element)
+            if apart:  # channels run fastest
                 seen, weights = [*seen[1:], seen[0]], [*weights[1:], weights[0]]
             numbers = [min(n, p.number) for n, p in zip(box, each, strict=True)]
-            place = [sample]
-            place += [np.arange(n) * m for n, m in zip(numbers, step * pitches, strict=True)]
+            place = _sums(
+                [sample, *(np.arange(n) * m for n, m in zip(numbers, steps, strict=True))]
+            )
+            pair = [_sums(seen) * size, _sums(weights) * unit]
             phases.append((
-                sum(map(len, taps)), prod(map(len, seen)), sum(map(len, places)),
+                sum(map(len, taps)), pair[0].size, sum(map(len, places)),
                 *(p.number for p in each), *(p.start for p in each),
             ))  # fmt: skip
-            pairs = (weights, size), (seen, size)
-            taps.append(pair(*pairs) if flat else pair((seen, size), (weights, line)))
-            rows = [np.arange(block * prod(numbers))]
-            places.append(pair((place, size), (rows, line)))
+            taps.append(np.stack(pair[::-1] if flat else pair, 1))
+            places.append(np.stack([place * size, np.arange(place.size) * panel], 1))
         if flat:
-            places = [pair(([np.arange(outputs) * apart[2]], size), ([np.zeros(outputs, int)], 1))]
+            row = area * (1 if backward else channels) * size
+            places = [np.stack([np.arange(outputs) * row] * 2, 1)]
         self.taps, self.places = np.concatenate(taps), np.concatenate(places)
         self.phases = np.array(phases, np.int64)
-        multiplications = sum(row[1] * prod(row[3:6]) for row in phases)
-        self.work = _MULTIPLY_NS * samples * groups * outputs * multiplications
 
 
 def _pitches(lengths: Any) -> np.ndarray:
