@@ -40,7 +40,7 @@ SIZES = (
     "samples", "groups", "channels", "outputs", "kernel",
     *(f"{name}{axis}" for name in ("length", "box", "boxes", "frame", "first", "step", "stride",
                                    "result") for axis in range(3)),
-    "block", "copied", "flat", "most", "across", "parts", "chunks", "backward", "whole",
+    "block", "copied", "flat", "most", "across", "parts", "chunks", "backward", "apart", "whole",
 )  # fmt: skip
 """Of one group: ``channels`` of what is read, ``outputs``. Along the axes: ``length`` of what is
 read, places of a ``box``, number of ``boxes``, length of a ``frame``, where the ``first`` one
@@ -48,7 +48,8 @@ starts, ``step`` of places there, their ``stride`` in the ``result``. ``block``:
 ``copied``: whether frames are needed; ``flat``: whether rows of frames are convolved whole;
 ``most``: places of a box; ``across``: outputs in a row of a panel; ``parts``: of the panels,
 ``chunks``: of the boxes, what threads share; ``backward``: whether outputs are the second axis of
-the weights; ``whole``: whether the results of a box lie side by side."""
+the weights; ``apart``: whether rows of panels are in the order of elements of the kernel, since
+phases read some; ``whole``: whether the results of a box lie side by side."""
 
 ALIASED = 512
 """Bytes whose multiples are a bad distance between channels."""
@@ -59,17 +60,17 @@ from numba import {dtype}, int64, prange
 from numgrad.codegen.accumulation import no_inline
 from numgrad.codegen.device import device, outlined
 from numgrad.codegen.intrinsics import add_any_order, select
-from numgrad.kernels.products.blas import clear, lay_out, table_gemm, turn
+from numgrad.kernels.products.blas import clear, gather, lay_out, table_gemm, turn
 
 
 @device
-def copy(source, step, target, stride, count):
+def copy(source, step, target, stride, count, extra):
     if step == 1 and stride == 1:
         for k in range(count):
-            target[k] = source[k]
+            target[k] = source[k] + extra
     else:
         for k in range(count):
-            target[k * stride] = source[k * step]
+            target[k * stride] = source[k * step] + extra
 
 
 @outlined
@@ -89,7 +90,7 @@ def fill(x, start, frame, some, z0, z1, z2, sizes):
                 for j in range(max(0, -z1), min(frame1, length1 - z1)):
                     at = target + (i * frame1 + j) * frame2
                     first = plane + ((z0 + i) * length1 + z1 + j) * length2
-                    copy(x[first:], 1, frame[at:], 1, hi - lo)
+                    copy(x[first:], 1, frame[at:], 1, hi - lo, {dtype}(0))
 
 
 @device
@@ -127,21 +128,23 @@ _CONVOLVE = """
 def pack(w, packed, sizes):
     # panels of the weights
 {sizes}
-    panels, rows = -(-outputs // across), channels * kernel
+    panels, rows, line = -(-outputs // across), channels * kernel, across * {size}
     for index in range(groups * panels):
         group, panel = index // panels, index % panels
         columns, first = min(across, outputs - panel * across), panel * across
-        target = packed.ctypes.data + index * rows * across * {size}
+        target = packed.ctypes.data + index * rows * line
         if backward:
             for c in range(channels):
                 start = ((group * channels + c) * outputs + first) * kernel * {size}
-                there = target + c * kernel * across * {size}
-                source = w.ctypes.data + start
-                lay_out({dtype}, source, kernel * {size}, kernel, columns, there, across)
+                there = target + c * (1 if apart else kernel) * line
+                lay_out(
+                    {dtype}, w.ctypes.data + start, kernel * {size}, kernel, columns, there, across,
+                    (channels if apart else 1) * line,
+                )
         else:
             start = (group * outputs + first) * rows * {size}
             source = w.ctypes.data + start
-            lay_out({dtype}, source, rows * {size}, rows, columns, target, across)
+            lay_out({dtype}, source, rows * {size}, rows, columns, target, across, line)
 
 
 @outlined
@@ -177,31 +180,21 @@ def convolve(x, w, packed, bias, out, places, taps, phases, sizes, index):
         for panel in range(panels * part // parts, panels * (part + 1) // parts):
             columns = min(across, outputs - panel * across)
             first = group * outputs + panel * across
-            add = bias.size > 0 or count == 0
             if flat:
                 for n in range(some):
-                    for k in range(columns if add else 0):
-                        extra = bias[first + k] if bias.size else {dtype}(0)
-                        row = turned[k * wide + n * inside : k * wide + n * inside + inside]
-                        for p in range(inside):
-                            row[p] = extra
                     table_gemm(
                         {dtype}, columns, inside, count,
                         w.ctypes.data + group * outputs * rows * {size},
                         places.ctypes.data, pairs,
                         seen + n * channels * frame0 * frame1 * frame2 * {size},
-                        turned.ctypes.data + n * inside * {size}, wide, add,
+                        turned.ctypes.data + n * inside * {size}, wide, 0,
                     )
             else:
-                for k in range(columns if add else 0):
-                    extra = bias[first + k] if bias.size else {dtype}(0)
-                    for p in range(some * inside):
-                        sums[p * across + k] = extra
                 table_gemm(
                     {dtype}, some * inside, columns, count,
                     seen, places.ctypes.data + phases[phase, 2] * 16, pairs,
                     packed.ctypes.data + (group * panels + panel) * rows * across * {size},
-                    sums.ctypes.data, across, add,
+                    sums.ctypes.data, across, 0,
                 )
                 for p in range(0, some * inside, {lanes}):
                     turn(
@@ -211,11 +204,12 @@ def convolve(x, w, packed, bias, out, places, taps, phases, sizes, index):
             for n in range(some):
                 for k in range(columns):
                     start = ((s + n) * groups * outputs + first + k) * plane + begin
+                    extra = bias[first + k] if bias.size else {dtype}(0)
                     for i in range(n0):
                         for j in range(n1):
                             done = turned[k * wide + n * inside + i * p0 + j * p1 :]
                             target = out[start + i * stride0 * line + j * stride1 * result2 :]
-                            copy(done, p2, target, stride2, n2)
+                            copy(done, p2, target, stride2, n2, extra)
 
 
 def kernel(x, w, bias, out, places, taps, phases, sizes):
@@ -247,14 +241,14 @@ def weigh_flat(frame, g, start, sums, taps, some, n0, n1, n2, sizes):
     rows, area = channels * kernel, result0 * result1 * result2
     p0, p1 = step0 * frame1 * frame2, step1 * frame2
     run = (n0 - 1) * p0 + (n1 - 1) * p1 + (n2 - 1) * step2 + 1
-    flat_g, inside, ones = np.empty(run, {dtype}), np.empty(run, {dtype}), np.empty(n2, {dtype})
+    flat_g, inside = np.empty(run, {dtype}), np.empty(run, {dtype})
     clear(flat_g.ctypes.data, run * {size})
     clear(inside.ctypes.data, run * {size})
-    for q in range(n2):
-        ones[q] = 1
     for i in range(n0):
         for j in range(n1):
-            copy(ones, 1, inside[i * p0 + j * p1 :], step2, n2)
+            mask = inside[i * p0 + j * p1 :]
+            for q in range(n2):
+                mask[q * step2] = 1
     for n in range(some):
         first = n * channels * frame0 * frame1 * frame2
         for o in range(outputs):
@@ -262,7 +256,7 @@ def weigh_flat(frame, g, start, sums, taps, some, n0, n1, n2, sizes):
             for i in range(n0):
                 for j in range(n1):
                     row = g[at + (i * result1 + j) * result2 :]
-                    copy(row, 1, flat_g[i * p0 + j * p1 :], step2, n2)
+                    copy(row, 1, flat_g[i * p0 + j * p1 :], step2, n2, {dtype}(0))
             for l in range(rows):
                 k = first + taps[l, 1] // {size}
                 sums[l * across + o] += dot(frame[k : k + run], flat_g, inside)
@@ -293,7 +287,7 @@ def weigh(x, g, sums, places, taps, sizes, task, part):
             start = ((s + n) * groups * outputs + group * outputs + first) * area + begin
             lay_out(
                 {dtype}, g.ctypes.data + start * {size}, area * {size}, inside, columns,
-                panel_of_g.ctypes.data + n * inside * across * {size}, across,
+                panel_of_g.ctypes.data + n * inside * across * {size}, across, across * {size},
             )
         table_gemm(
             {dtype}, rows, columns, some * inside, seen, taps.ctypes.data, places.ctypes.data,
@@ -310,15 +304,21 @@ def kernel(x, g, sums, out, places, taps, sizes):
         chunk, part = int64(index) // parts, int64(index) % parts
         for task in range(chunk * boxes // chunks, (chunk + 1) * boxes // chunks):
             weigh(x, g, sums[chunk], places, taps, sizes, task, part)
-    for o in range(groups * outputs):
-        first = (o // outputs * panels + o % outputs // across) * rows * across
-        first += o % outputs % across
-        row = out[o * rows : o * rows + rows]
-        for k in range(rows):
-            total = {dtype}(0)
-            for chunk in range(chunks):
-                total += sums[chunk, first + k * across]
-            row[k] = total
+    for chunk in range(1, chunks):
+        for k in range(sums.shape[1]):
+            sums[0, k] += sums[chunk, k]
+    line, left = across * {size}, rows % {lanes}
+    for index in range(groups * panels):
+        group, first = index // panels, index % panels * across
+        columns, source = min(across, outputs - first), sums.ctypes.data + index * rows * line
+        target = out.ctypes.data + (group * outputs + first) * rows * {size}
+        for k in range(0, rows - left, {lanes}):
+            turn(
+                {dtype}, {width}, source + k * line, line, columns, target + k * {size},
+                rows * {size},
+            )
+        source, target = source + (rows - left) * line, target + (rows - left) * {size}
+        gather({dtype}, source, {size}, line, columns, left, target, rows * {size})
 """
 
 _KERNELS = {

@@ -54,7 +54,7 @@ def pack(weight, transposed, packed, terms):
         if transposed:
             lay_out(
                 {type}, weight.ctypes.data + left * k * {size}, k * {size}, k, columns,
-                packed.ctypes.data + left * k * {size}, {wide},
+                packed.ctypes.data + left * k * {size}, {wide}, {wide} * {size},
             )
         else:
             for l in range(k):

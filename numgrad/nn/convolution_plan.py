@@ -15,14 +15,13 @@ padding.
 from __future__ import annotations
 
 from functools import cached_property, lru_cache, partial
-from itertools import pairwise, product
+from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from numgrad.codegen import threads
-from numgrad.core.plan import MAX_PLANS
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.convolutions import ALIASED, SIZES, convolution_kernel, panel_columns
 from numgrad.kernels.products.blas import SPARE
@@ -32,11 +31,13 @@ Pairs = tuple[tuple[int, int], ...]
 
 _PLACES = 1024
 """Places of a box at most: their sums stay in cache."""
-_TASKS = 16
+_TASKS = 8
 """Tasks up to which outputs or partial sums are shared out too."""
 _PLACES_OF_CHUNK = 256
 _SPLIT = 16
 """Channels from which on places that meet fewer elements pay as phases of their own."""
+_PLANS = 512
+"""Plans that are kept; the tables of one take up to 100 KB."""
 _MULTIPLY_NS = 0.03
 _NOGIL_NS = 100_000.0
 
@@ -129,120 +130,115 @@ class _Product:
         axes = [_forward(1, 1, 1, 1, 0, 1)] * (3 - len(axes)) + axes
         if backward and channels >= _SPLIT and prod(a.result for a in axes) <= _PLACES:
             axes = [*map(_split, axes)]
-        self.axes, self.size = axes, dtype.itemsize
+        size, across = dtype.itemsize, panel_columns(dtype, outputs)
+        length, result, kernel, step, stride = np.array([a[:5] for a in axes]).T
+        area = prod(kernel.tolist())
+        shifts = [np.concatenate([p.shifts for p in a.phases]) for a in axes]
+        first, last = (np.array([f(each, initial=0) for each in shifts]) for f in (np.min, np.max))
         counts = [max(p.number for p in a.phases) for a in axes]
         block, *box = _boxes([samples, *counts])
-        boxes = [-(-n // m) for n, m in zip(counts, box, strict=True)]
-        length, step, kernel, stride, result = (
-            [getattr(a, name) for a in axes]
-            for name in ("length", "step", "kernel", "stride", "result")
-        )
-        shifts = [np.concatenate([p.shifts for p in a.phases]) for a in axes]
-        first, last = ([int(f(each, initial=0)) for each in shifts] for f in (np.min, np.max))
-        reach = [b - a + 1 for a, b in zip(first, last, strict=True)]
-        frame = [(n - 1) * s + r for n, s, r in zip(box, step, reach, strict=True)]
-        ends = [(n * m - 1) * s + b for n, m, s, b in zip(box, boxes, step, last, strict=True)]
-        run = 1 + sum((n - 1) * s * p for n, s, p in zip(box, step, _pitches(frame), strict=True))
+        boxes = -(-np.array(counts) // box)
+        steps = (np.array(box) - 1) * step
+        frame = steps + last - first + 1
+        if prod(frame.tolist()) * size % ALIASED == 0:
+            frame[2] += 1
+        run = 1 + int(steps @ _pitches(frame))
         # flat rows cost so many tiles of two outputs, each as much as 16 places in a panel
-        tiles = -(-run * self.size // SPARE) * -(-outputs // 2)
-        self.flat = outputs <= 4 and run * self.size > SPARE // 2 and tiles * 16 < prod(box)
-        self.copied = (
-            self.flat
+        tiles = -(-run * size // SPARE) * -(-outputs // 2)
+        flat = outputs <= 4 and run * size > SPARE // 2 and tiles * 16 < prod(box)
+        copied = (
+            flat
             or min(first) < 0
-            or any(end >= n for end, n in zip(ends, length, strict=True))
-            or (channels > 1 and prod(length) * self.size % ALIASED == 0)
+            or ((boxes * box - 1) * step + last >= length).any()
+            or (channels > 1 and prod(length.tolist()) * size % ALIASED == 0)
         )
-        if not self.copied:
-            frame, first = length, [0, 0, 0]
-        across = panel_columns(dtype, outputs)
-        tasks = -(-samples // block) * prod(boxes) * groups
-        chunks = min(tasks, _TASKS, 1 + samples * prod(result) // _PLACES_OF_CHUNK)
-        panels = -(-outputs // across)
-        parts = [min(panels, -(-_TASKS // n)) for n in (tasks, chunks)]
-        self.tasks = [n * part for n, part in zip((tasks, chunks), parts, strict=True)]
-        self.sums = (chunks, groups * panels * channels * prod(kernel) * across)
+        if not copied:
+            frame, first = length, 0 * first
         sizes = {
             "samples": samples, "groups": groups, "channels": channels, "outputs": outputs,
-            "kernel": prod(kernel), "block": block, "copied": self.copied, "flat": self.flat,
-            "most": block * (run if self.flat else prod(box)), "across": across, "chunks": chunks,
-            "backward": backward, "whole": all(len(a.phases) == a.stride == 1 for a in axes),
+            "kernel": area, "block": block, "copied": copied, "flat": flat,
+            "most": block * (run if flat else prod(box)), "across": across, "backward": backward,
+            "apart": max(stride) > 1, "whole": all(len(a.phases) == a.stride == 1 for a in axes),
         }  # fmt: skip
         for name, values in (
             ("length", length), ("box", box), ("boxes", boxes), ("frame", frame), ("first", first),
             ("step", step), ("stride", stride), ("result", result),
         ):  # fmt: skip
             sizes |= {f"{name}{axis}": value for axis, value in enumerate(values)}
-        self.sizes = [
-            np.array([(sizes | {"parts": part})[name] for name in SIZES], np.int64)
-            for part in parts
-        ]
-        self._tabulate(sizes, box, first, _pitches(frame), _pitches(kernel))
+        tasks = -(-samples // block) * prod(boxes.tolist()) * groups
+        chunks = min(tasks, _TASKS, 1 + samples * prod(result.tolist()) // _PLACES_OF_CHUNK)
+        panels = -(-outputs // across)
+        self.sums = (chunks, groups * panels * channels * area * across)
+        self.tasks, self.sizes = [], []
+        for count in (tasks, chunks):
+            sizes |= {"chunks": chunks, "parts": min(panels, -(-_TASKS // count))}
+            self.tasks.append(count * sizes["parts"])
+            self.sizes.append(np.array([sizes[name] for name in SIZES], np.int64))
+        steps = step * _pitches(frame)
+        self._tabulate(axes, sizes, box, first, steps, kernel, panel=across * size, size=size)
         multiplications = sum(row[1] * prod(row[3:6]) for row in self.phases.tolist())
         self.work = _MULTIPLY_NS * samples * groups * outputs * multiplications
 
     def _tabulate(
-        self, sizes: dict[str, int], box: list[int], first: list[int], pitches: list[int],
-        kernel_pitches: list[int],
+        self, axes: list[_Axis], sizes: dict[str, int], box: list[int], first: np.ndarray,
+        steps: np.ndarray, kernel: np.ndarray, *, panel: int, size: int,
     ) -> None:  # fmt: skip
-        """Write the tables of taps, places and phases."""
+        """Write the tables of taps, places and phases; distances in bytes."""
         channels, outputs, area = sizes["channels"], sizes["outputs"], sizes["kernel"]
-        plane, line = sizes["frame0"] * pitches[0], sizes["across"] * self.size
-        sample = channels * plane * (1 if self.copied else sizes["groups"])
+        frame = [sizes[f"frame{axis}"] for axis in range(3)]
+        channel, plane = np.arange(channels), prod(frame)
+        flat, backward = sizes["flat"], sizes["backward"]
+        apart = sizes["apart"] and not flat
+        sample = np.arange(sizes["block"]) * channels * plane
+        sample = sample if sizes["copied"] else sample * sizes["groups"]
+        if flat:  # weights are read where they lie
+            unit, distance, element = size, area * (outputs if backward else 1), 1
+        else:
+            unit, distance, element = panel, *((1, channels) if apart else (area, 1))
         taps, places, phases = [], [], []
-        for each in product(*(a.phases for a in self.axes)):
-            shifts = [(p.shifts - n) * m for p, n, m in zip(each, first, pitches, strict=True)]
-            elements = [p.elements * m for p, m in zip(each, kernel_pitches, strict=True)]
-            seen = _sums([np.arange(channels) * plane, *shifts]) * self.size
-            if self.flat:  # weights, where they lie, are the first factor
-                row = area * (outputs if sizes["backward"] else 1)
-                weights = _sums([np.arange(channels) * row, *elements]) * self.size
-                pair = [weights, seen]
-            else:
-                pair = [seen, _sums([np.arange(channels) * area, *elements]) * line]
-            counts = [min(n, p.number) for n, p in zip(box, each, strict=True)]
-            place = _sums([
-                np.arange(sizes["block"]) * sample,
-                *(np.arange(n) * a.step * m
-                  for n, a, m in zip(counts, self.axes, pitches, strict=True)),
-            ])  # fmt: skip
+        for each in product(*(a.phases for a in axes)):
+            seen, weights = [channel * plane], [channel * distance]
+            for p, low, pitch, step in zip(
+                each, first, _pitches(frame), _pitches(kernel), strict=True
+            ):
+                seen.append((p.shifts - low) * pitch)
+                weights.append(p.elements * step * element)
+            if apart:  # channels run fastest
+                seen, weights = [*seen[1:], seen[0]], [*weights[1:], weights[0]]
+            numbers = [min(n, p.number) for n, p in zip(box, each, strict=True)]
+            place = _sums(
+                [sample, *(np.arange(n) * m for n, m in zip(numbers, steps, strict=True))]
+            )
+            pair = [_sums(seen) * size, _sums(weights) * unit]
             phases.append((
-                sum(map(len, taps)), seen.size, sum(map(len, places)),
+                sum(map(len, taps)), pair[0].size, sum(map(len, places)),
                 *(p.number for p in each), *(p.start for p in each),
             ))  # fmt: skip
-            taps.append(np.stack(pair, 1))
-            places.append(np.stack([place * self.size, np.arange(place.size) * line], 1))
-        if self.flat:
-            row = area * (1 if sizes["backward"] else channels) * self.size
+            taps.append(np.stack(pair[::-1] if flat else pair, 1))
+            places.append(np.stack([place * size, np.arange(place.size) * panel], 1))
+        if flat:
+            row = area * (1 if backward else channels) * size
             places = [np.stack([np.arange(outputs) * row] * 2, 1)]
         self.taps, self.places = np.concatenate(taps), np.concatenate(places)
         self.phases = np.array(phases, np.int64)
 
 
-def _pitches(lengths: list[int]) -> list[int]:
+def _pitches(lengths: Any) -> np.ndarray:
     """Distances of neighbours along three axes."""
-    return [lengths[1] * lengths[2], lengths[2], 1]
+    return np.array([lengths[1] * lengths[2], lengths[2], 1])
 
 
 def _split(axis: _Axis) -> _Axis:
-    """The axis with phases for places at its ends, if that leaves out half of the elements."""
-    phases = []
-    for phase in axis.phases:
-        at = phase.shifts + np.arange(phase.number)[:, None] * axis.step
-        inside = (at >= 0) & (at < axis.length)
-        for start, end in _runs(inside):
-            seen = inside[start]
-            phases.append(_Phase(
-                end - start, phase.start + start * axis.stride, phase.elements[seen],
-                at[start][seen],
-            ))  # fmt: skip
+    """The axis with a phase for each place, if that leaves out half of the elements."""
+    phases = [
+        _Phase(1, phase.start + place * axis.stride, phase.elements[seen], at[seen])
+        for phase in axis.phases
+        for place in range(phase.number)
+        for at in [phase.shifts + place * axis.step]
+        for seen in [(at >= 0) & (at < axis.length)]
+    ]
     before, after = (sum(p.number * p.shifts.size for p in x) for x in (axis.phases, phases))
     return axis._replace(phases=phases) if 2 * after <= before else axis
-
-
-def _runs(rows: np.ndarray) -> list[tuple[int, int]]:
-    """Where runs of equal rows start and end."""
-    changes = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1)) + 1
-    return [*pairwise([0, *changes.tolist(), len(rows)])]
 
 
 def _sums(parts: list[np.ndarray]) -> np.ndarray:
@@ -304,16 +300,15 @@ class ConvolutionPlan:
         return self._product(True)
 
     def _run(self, name: str, tasks: int, work: float, *arguments: np.ndarray) -> None:
-        kernel = partial(convolution_kernel, name, self.dtype)
-        released = partial(kernel, parallel=False, nogil=True)
-        if tasks == 1 and work > _NOGIL_NS:
-            released()(*arguments)
+        if tasks == 1:
+            convolution_kernel(name, self.dtype, False, work > _NOGIL_NS)(*arguments)
             return
+        kernel = partial(convolution_kernel, name, self.dtype)
         entry = threads.choose(
             partial(kernel, parallel=False, nogil=False),
             partial(kernel, parallel=True, nogil=True),
-            work if tasks > 1 else 0.0,
-            released=released,
+            work,
+            released=partial(kernel, parallel=False, nogil=True),
         )
         entry(*arguments)
 
@@ -387,4 +382,4 @@ def _matrices(w: Any) -> np.ndarray:
     return np.stack(rows, 1).reshape(2 * w.shape[0], 2 * w.shape[1], *w.shape[2:])
 
 
-plan = lru_cache(MAX_PLANS)(ConvolutionPlan)
+plan = lru_cache(_PLANS)(ConvolutionPlan)

@@ -1,4 +1,4 @@
-"""Convolutions over one or two axes, and the two operations that are their gradients.
+"""Convolutions over one to three axes, and the two operations that are their gradients.
 
 Note [Three products]
 ---------------------

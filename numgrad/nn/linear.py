@@ -296,6 +296,17 @@ _linear.vjp(
     weight=lambda g, x: matmul(matrix_transpose(_rows(g)), conjugated(_rows(x))),
     bias=lambda g: np.sum(_rows(g), axis=0),
 )
+_linear.materializes_tangents = False
+
+
+def _linear_jvp(t_x, t_weight, t_bias, x, weight):
+    terms = [] if t_x is None else [_linear(t_x, weight)]
+    terms += [] if t_weight is None else [_linear(x, t_weight)]
+    terms += [] if t_bias is None else [t_bias]
+    return sum(terms[1:], terms[0])
+
+
+_linear.jvp(_linear_jvp)
 
 
 @composite(

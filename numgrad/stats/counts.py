@@ -213,7 +213,8 @@ class Categorical(Family):
         p = as_operand(checked_parameter(p))
         size = drawn_shape("categorical.rvs", size, p.shape[:-1])
         chance = generator_from("categorical.rvs", random_state).random(size)
-        reached = np.cumsum(p, axis=-1)[..., :-1] <= np.expand_dims(chance, -1)
+        sums = np.cumsum(p, axis=-1)  # of which rounding may leave the last one below 1
+        reached = sums[..., :-1] <= np.expand_dims(chance, -1) * sums[..., -1:]
         return np.sum(reached, axis=-1)
 
 

@@ -73,20 +73,18 @@ def kl_divergence(p: Any, q: Any) -> Any:
         raise _lacking(*names)
     numbers, shapes = _in_units_of(p, q)
     low, high = q.dist._support(*shapes)
-    inside = (numbers.low >= low) & (numbers.high <= high)
-    if met(as_operand(inside)) is False:
-        result = math.inf
-    elif names in CLOSED:
+    line = isinstance(low, float) and (low, high) == (-math.inf, math.inf)
+    inside: Any = line or as_operand((numbers.low >= low) & (numbers.high <= high))
+    if inside is not True and met(inside) is False:
+        each = [a.shape for a in (inside, *numbers.shapes, *shapes)]
+        return np.broadcast_to(np.where(inside, 0.0, math.inf), np.broadcast_shapes(*each))
+    if names in CLOSED:
         result = CLOSED[names](numbers, *shapes)
     elif q.dist.name in CROSSED:
         result = -numbers.entropy - CROSSED[q.dist.name](numbers, *shapes)
     else:
         raise _lacking(*names)
-    shape = np.broadcast_shapes(
-        *[np.shape(a) for a in (numbers.loc, numbers.scale, *numbers.shapes, *shapes)]
-    )
-    result = np.where(inside, result, math.inf)
-    return np.broadcast_to(result, shape) if shape else result
+    return result if inside is True else np.where(inside, result, math.inf)
 
 
 def _lacking(p: str, q: str) -> Exception:
@@ -101,8 +99,9 @@ class _Numbers:
 
     def __init__(self, family: Any, shapes: Any, loc: Any, scale: Any) -> None:
         self.family, self.shapes, self.loc, self.scale = family, shapes, loc, scale
-        self.low, self.high = (loc + scale * end for end in family._support(*shapes))
 
+    low = property(lambda self: self.loc + self.scale * self.family._support(*self.shapes)[0])
+    high = property(lambda self: self.loc + self.scale * self.family._support(*self.shapes)[1])
     mean = property(lambda self: self.loc + self.scale * self.family._mean(*self.shapes))
     variance = property(lambda self: self.scale**2 * self.family._var(*self.shapes))
     entropy = property(lambda self: self.family._entropy(*self.shapes) + np.log(self.scale))

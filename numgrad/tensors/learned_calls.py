@@ -103,7 +103,8 @@ class LearnedEntry:
             self._left -= 1
             operand = any(a is out for a in (*args, *params.values()))
             result = None if operand else self._unwrap(out)
-            self._table[place ^ 1] = self._table[place]
+            if self._table[place] is not None:
+                self._table[place ^ 1] = self._table[place]
             self._table[place] = self._record(args, params, result)
         return out
 

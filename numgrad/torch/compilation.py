@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -107,9 +108,8 @@ def _compiled(function: Callable[..., Any], fullgraph: bool, dynamic: bool) -> C
             if isinstance(error, _Begun) and not begun:
                 begun = True
                 return function(*args, **kwargs)
-            result = None
-            if not (fullgraph and isinstance(error, NumgradTraceError | UserWarning)):
-                result = function(*args, **kwargs)  # which raises what is an error of its own
+            untraced = fullgraph and isinstance(error, NumgradTraceError | UserWarning)
+            result = None if untraced else function(*args, **kwargs)  # or an error of its own
             if fullgraph:
                 told = f"compile: {programs.name} cannot be traced: {error}"
                 raise NumgradRuntimeError(told) from error
@@ -152,9 +152,9 @@ class _Programs:
                 if not self.dynamic:
                     raise
             del self.programs[key]
-        return self._first(nesting or flatten((args, kwargs), []), values)
+        return self._first(key, nesting or flatten((args, kwargs), []), values)
 
-    def _first(self, nesting: Any, values: list[Any]) -> Any:
+    def _first(self, key: Any, nesting: Any, values: list[Any]) -> Any:
         """The result by a new program, with as many inputs as can be traced."""
         if any(isinstance(x, np.ndarray) for x in values):
             raise NumgradTraceError("an argument is an ndarray; pass torch.from_numpy of it")
@@ -175,9 +175,7 @@ class _Programs:
                     raise
                 continue
             self.numbers, self.dynamic = mode[0] if modes[0][0] else self.numbers, mode[1]
-            plain = nesting == flatten((tuple(values), {}), [])
-            plain = plain and all([type(x) is Tensor for x in values])
-            self.programs[len(values) if plain else self._key(nesting, values)] = program
+            self.programs[key if type(key) is int else self._key(nesting, values)] = program
             return result
 
     def _key(self, nesting: Any, values: list[Any]) -> Any:
@@ -205,7 +203,7 @@ class _Programs:
                 if effects.grown:
                     raise _Begun(f"{name} sets something around it for the first time")
                 for entry, key, value in around.stored():
-                    places[entry.place(key)] = entry
+                    places[entry.place(key)] = replace(entry, before=None)
                     written[entry.place(key)] = unwrap(value)
             finally:
                 around.restore()

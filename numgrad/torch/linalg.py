@@ -17,8 +17,7 @@ from numgrad.torch.table_products import cross as cross_product  # noqa: F401 (i
 __all__ = ["LinAlgError"]
 
 
-def _swapped(x: Any) -> Any:
-    return ng.swapaxes(x, -1, -2)
+_swapped = ng.linalg.matrix_transpose
 
 
 def _adjoint(x: Any) -> Any:

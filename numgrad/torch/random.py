@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.variable import Tensor as Base
 from numgrad.core.interpreter import drawn as by_interpreter
 from numgrad.errors import NumgradRuntimeError
 from numgrad.random.generator import at_once
@@ -121,11 +120,6 @@ def fork_rng(devices: Any = None, enabled: bool = True) -> Any:
             set_rng_state(before)
 
 
-def source_of(generator: Any) -> Any:
-    """NumPy's source of random numbers of a generator, or of the default one."""
-    return (generator or _present())._source
-
-
 def drawn(
     draw: Callable[..., Any], shape: tuple[int, ...], d: Any, generator: Any = None,
     parameters: Any = (), independent: bool = True,
@@ -134,21 +128,17 @@ def drawn(
 
     ``draw`` gets the source, the shape, the dtype and the numbers of the parameters.
     """
-    source, parameters = source_of(generator), [unwrap(p) for p in parameters]
-    d = np.dtype(d)
+    source, d = (generator or _present())._source, np.dtype(d)
+    parameters = [unwrap(p) for p in parameters]
 
     def numbers(*given: Any) -> Any:
         return np.asarray(draw(source, given[-1], d, *given[:-1])).astype(d)
 
     if at_once():
-        return finished(numbers(*map(_number, parameters), shape))
+        return finished(numbers(*[getattr(p, "_array", p) for p in parameters], shape))
     given: Any = np.random.get_bit_generator if source is np.random else None  # pyright: ignore
     bits = source._bit_generator if given is None else given()
     return wrapped(by_interpreter(numbers, bits, parameters, shape, d, independent))
-
-
-def _number(p: Any) -> Any:
-    return p._array if isinstance(p, Base) else p
 
 
 def _by_element(draw: Callable[..., Any], generator: Any, like: Any, *parameters: Any) -> Tensor:

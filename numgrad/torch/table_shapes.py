@@ -91,7 +91,7 @@ def _gather(x: Any, dim: int, index: Any) -> Any:
     part = tuple([slice(None if a == axis else n) for a, n in enumerate(places.shape)])
     if any(at.stop not in (None, n) for at, n in zip(part, rows.shape, strict=False)):
         rows = rows[part]
-    out = ng.take_along_axis(rows, places, axis)
+    out = OPS["gather_along"](rows, places, axis=axis)
     return out if index.ndim else ng.reshape(out, ())
 
 

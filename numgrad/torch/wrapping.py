@@ -25,7 +25,7 @@ which nobody else gives out, are not.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from operator import is_
 from typing import Any
 from weakref import WeakValueDictionary
@@ -157,6 +157,16 @@ def unwrap(value: Any) -> Any:
     return _through(unwrap, value) if own is None else own(value)
 
 
+def listed(value: Any) -> Any:
+    """As ``unwrap``, with other mappings as dictionaries, and other iterables as lists."""
+    if isinstance(value, Mapping):
+        return {unwrap(key): listed(each) for key, each in value.items()}
+    single = isinstance(value, tuple | set | str) or hasattr(value, "__array__")
+    if isinstance(value, Iterable) and not single:
+        return list(map(listed, value))
+    return unwrap(value)
+
+
 _PLAIN = frozenset((int, float, bool, complex, str, type(None)))
 
 
@@ -220,12 +230,14 @@ def user_function(function: Callable[..., Any]) -> Callable[..., Any]:
     return named(called, getattr(function, "__name__", "function"), function.__doc__)
 
 
-def face_function(function: Callable[..., Any]) -> Callable[..., Any]:
+def face_function(
+    function: Callable[..., Any], given: Callable[[Any], Any] = unwrap
+) -> Callable[..., Any]:
     """A function of numgrad's, as users call it: the reverse of ``user_function``."""
 
     def called(*args: Any, **params: Any) -> Any:
         try:
-            return wrap(function(*map(unwrap, args), **{k: unwrap(v) for k, v in params.items()}))
+            return wrap(function(*map(given, args), **{k: given(v) for k, v in params.items()}))
         except NumgradError as error:
             as_runtime_error(error)
             raise

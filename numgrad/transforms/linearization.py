@@ -39,7 +39,7 @@ import numpy as np
 
 from numgrad.autograd.batching.batch import BatchingInterpreter
 from numgrad.autograd.batching.selected import beneath, levels_of, lowered, raised
-from numgrad.autograd.engine.backward import dense_grad
+from numgrad.autograd.engine.backward import dense_grad, repeated_gradient
 from numgrad.autograd.engine.task import edge_of, reachable
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.variable import Tensor
@@ -239,17 +239,17 @@ class Linearization:
     def _computed(self, y: Tensor, count: int, axis: int, wholes: Sequence[tuple]) -> Product:
         """``rows`` in turn, if nothing has to know of them."""
         results: list[Any] = [None] * len(self.x)
-        unit = np.zeros(y._array.shape, y._array.dtype)
+        unit, pulled = np.zeros(y._array.shape, y._array.dtype), repeated_gradient(y, self.x)
         for position in range(count):
             unit.flat[position] = 1
-            row = self._walk([y], [Tensor(unit)], True, False)
+            row = pulled(unit)
             unit.flat[position] = 0
             for p, g in enumerate(row):
                 if g is None:
                     continue
                 if results[p] is None:
-                    results[p] = np.zeros((count, *g._array.shape), g._array.dtype)
-                results[p][position] = g._array
+                    results[p] = np.zeros((count, *g.shape), g.dtype)
+                results[p][position] = g
         if axis:
             results = [None if rows is None else np.moveaxis(rows, 0, axis) for rows in results]
         return [

@@ -67,6 +67,7 @@ def test_two_leaves_never_share_a_gradient():
 
 @pytest.mark.parametrize("by", [2.0, RNG.normal(size=(3, 4, 2))], ids=["number", "array"])
 def test_a_gradient_lies_in_memory_as_a_dense_leaf_does(by):
+    """Promise 8."""
     whole = RNG.normal(size=(4, 2, 3))
     dense = whole, whole.T.copy().T, whole.copy()[:, ::-1].copy()
     for array in (a.transpose(2, 0, 1) for a in dense):

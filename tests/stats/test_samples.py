@@ -282,3 +282,18 @@ def test_rvs_of_vectors():
 def test_rvs_that_there_are_not(call, message):
     with pytest.raises(ng.NumgradValueError, match=message):
         call(ng.stats)
+
+
+def test_categories_without_probability_are_not_drawn():
+    """Also where rounding left the sum of all below the greatest number that is drawn."""
+
+    class Last(np.random.Generator):
+        def random(self, size=None, *dtype):
+            return np.full(size, 1 - 2.0**-53)
+
+    p = np.random.default_rng(8).random(9).astype(np.float32)
+    p[-1] = 0
+    p /= p.sum()
+    assert np.cumsum(p)[-1] < 1 - 2.0**-53
+    drawn = ng.stats.categorical.rvs(p, 3, Last(np.random.PCG64(0)))
+    np.testing.assert_array_equal(drawn.numpy(), 7)

@@ -71,6 +71,22 @@ def test_calls_with_equal_places_do_not_drive_each_other_out():
             assert np.array_equal(x.reshape(shape).numpy(), np.arange(24.0).reshape(shape))
 
 
+def test_calls_with_places_side_by_side_are_learned_once(monkeypatch):
+    learned = []
+    record = learned_calls.LearnedEntry._record
+
+    def noted(self, args, params, result):
+        learned.append(args[1:])
+        return record(self, args, params, result)
+
+    monkeypatch.setattr(learned_calls.LearnedEntry, "_record", noted)
+    x = ng.tensor(np.arange(24.0))
+    for _ in range(5):
+        for rows in (1, 2, 3, 4):  # whose hashes are so as well
+            x.reshape(rows, -1)
+    assert sorted(learned) == [(rows, -1) for rows in (1, 2, 3, 4)]
+
+
 def test_views_share_memory_and_versions():
     for _ in range(3):
         x = ng.tensor(np.arange(6.0), requires_grad=True)

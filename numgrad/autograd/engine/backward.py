@@ -281,6 +281,28 @@ def dense_grad(*args: Any, **options: Any) -> tuple[Any, ...]:
     return tuple([g.to_dense() if g is not None and g.is_sparse else g for g in gradients])
 
 
+def repeated_gradient(
+    root: Tensor, targets: Sequence[Tensor]
+) -> Callable[[np.ndarray], list[np.ndarray | None]]:
+    """The function from cotangents of a root to gradients, arrays, by a graph that is retained.
+
+    What does not depend on the cotangent is found out once.
+    """
+    edges = [edge_of(root)]
+    task = Task(edges, list(map(edge_of, targets)))
+
+    def gradients(cotangent: np.ndarray) -> list[np.ndarray | None]:
+        arrived, _ = _complete(_walk_on_arrays, edges, [cotangent], True, task, False)
+        if state.callbacks:
+            _complete(run_callbacks)
+        return [
+            g if g is None or type(g) is np.ndarray else as_tensor(g).to_dense()._array
+            for g in arrived
+        ]
+
+    return gradients
+
+
 # ---------------------------------------------------------------------------------- which walk
 
 
@@ -301,12 +323,18 @@ def _run(
     task = None if targets is None else Task(edges, list(map(edge_of, targets)), accumulating)
     retain = create_graph if retain is None else retain
     if create_graph or state.interpreters:
-        run = partial(_walk_on_tensors, create_graph)
-    else:
-        run, grads = partial(walk, ON_ARRAYS), list(map(_array_of, grads))
-    if state.depth and state.depth % DEEP == 0:
-        return on_fresh_stack(partial(run, edges, grads, retain, task, accumulating))
-    return run(edges, grads, retain, task, accumulating)
+        return _on_stack(_walk_on_tensors, create_graph, edges, grads, retain, task, accumulating)
+    return _walk_on_arrays(edges, list(map(_array_of, grads)), retain, task, accumulating)
+
+
+def _walk_on_arrays(*how: Any) -> tuple[list[Any], list[list]]:
+    return _on_stack(walk, ON_ARRAYS, *how)
+
+
+def _on_stack(run: Callable[..., Any], *args: Any) -> Any:
+    """The result of a walk, which deep inside of others gets a stack of its own."""
+    deep = state.depth and state.depth % DEEP == 0
+    return on_fresh_stack(partial(run, *args)) if deep else run(*args)
 
 
 def _walk_on_tensors(

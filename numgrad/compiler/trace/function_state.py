@@ -16,6 +16,7 @@ function does, and no guard says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from types import CodeType, TracebackType
 from typing import Any, NamedTuple
 
@@ -81,6 +82,8 @@ class FunctionState:
                 self.values.append(value)
         for entry, key in self.writes:
             entry.assign(key, entry.before[key])
+        self.writes = [StateWrite(replace(e, before=None), key) for e, key in self.writes]
+        self.snapshot = None  # what was there before need not live on
 
     def __call__(self, results: tuple[Any, list[Any]]) -> Any:
         """Set the values of a call, the second of its results, and return the first."""

@@ -143,10 +143,10 @@ SPARE = 256
 
 
 @instruction
-def lay_out(like, source, column, rows, columns, target, across):
-    """Write a matrix of contiguous columns, ``column`` bytes apart, with rows of ``across``.
+def lay_out(like, source, column, rows, columns, target, across, pitch):
+    """Write a matrix of contiguous columns, ``column`` bytes apart, with rows ``pitch`` apart.
 
-    There are as many elements of zero behind each row as it has fewer ``columns``.
+    Rows have ``across`` elements, those behind the last column zero.
     """
 
 

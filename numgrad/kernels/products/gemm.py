@@ -61,7 +61,7 @@ LONG = 1024
 MULTIPLY_NS = {"float32": 0.02, "float64": 0.04}
 """Nanoseconds that a multiplication takes, about."""
 
-_PARAMETERS = {"gemm": 13, "batched_gemm": 17, "parallel_gemm": 12, "table_gemm": 10, "lay_out": 6}
+_PARAMETERS = {"gemm": 13, "batched_gemm": 17, "parallel_gemm": 12, "table_gemm": 10, "lay_out": 7}
 
 
 def compile_function(function: str) -> Kernel:
@@ -333,7 +333,7 @@ from numgrad.kernels.products.blas import table_tile
 
 def kernel(m, n, count, a, places, terms, b, c, ldc, add):
     row_c = ldc * {size}
-    for low in range(0, count, {depth}):
+    for low in range(0, max(count, 1), {depth}):
         some, pairs, more = min({depth}, count - low), terms + low * 16, add or low > 0
         if m <= 2 and n > {wide}:
             for left in range(0, n, 2 * {wide}):
@@ -368,17 +368,16 @@ _LAY_OUT = """
 from numba import {dtype}
 from numgrad.kernels.products.blas import clear, gather, turn
 
-def kernel(source, column, rows, columns, target, across):
-    line = across * {size}
-    if columns < across:
-        clear(target, rows * line)
+def kernel(source, column, rows, columns, target, across, pitch):
+    for row in range(rows if columns < across else 0):
+        clear(target + row * pitch, across * {size})
     for left in range(0, columns, {narrow}):
         some, there = min({narrow}, columns - left), target + left * {size}
         first = source + left * column
         if some == {narrow}:
-            turn({dtype}, {width}, first, column, rows, there, line)
+            turn({dtype}, {width}, first, column, rows, there, pitch)
         else:
-            gather({dtype}, first, {size}, column, rows, some, there, line)
+            gather({dtype}, first, {size}, column, rows, some, there, pitch)
 """
 
 # blocks are never so narrow that they would be taken for vectors, which have other bits

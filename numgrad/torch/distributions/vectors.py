@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.errors import NumgradValueError
+from numgrad.stats.counts import categorical
 from numgrad.stats.covariance import Covariance, factored
 from numgrad.torch.distributions import tables, utils
 from numgrad.torch.distributions.distribution import Distribution
@@ -42,11 +43,8 @@ class CategoryDistribution(ProbabilityDistribution):
 
     def _drawn(self, shape: Any, *lead: int) -> Any:
         """Indices of categories in the shape of a batch."""
-        count = len(shape) - len(self._batch_shape) - len(self._event_shape)
-        shape = (*lead, *shape[: len(shape) - self._event_dim])
-        rows = self.probs.detach().reshape(-1, self._num_events)
-        numbers = torch.multinomial(rows, math.prod(shape[: count + len(lead)]), True)
-        return numbers.T.reshape(shape)
+        size = (*lead, *shape[: len(shape) - self._event_dim])
+        return wrap(categorical.rvs(unwrap(self.probs.detach().double()), size))
 
     def _category_entropy(self) -> Any:
         logits = self.logits.clamp(min=torch.finfo(self.logits.dtype).min)
@@ -54,7 +52,9 @@ class CategoryDistribution(ProbabilityDistribution):
 
     def _chosen(self, value: Any) -> Any:
         """Logarithms of the probabilities of indices, which have a last axis of length 1."""
-        shape = torch.broadcast_shapes(value.shape[:-1], self._batch_shape)
+        shape = value.shape[:-1]
+        if shape != self._batch_shape:
+            shape = torch.broadcast_shapes(shape, self._batch_shape)
         logits = self.logits.expand((*shape, self._num_events))
         return logits.gather(-1, value.expand((*shape, 1))).squeeze(-1)
 

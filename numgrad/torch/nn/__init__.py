@@ -3,9 +3,6 @@
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
-from numgrad.nn.utils import (
-    consume_prefix_in_state_dict_if_present as consume_prefix_in_state_dict_if_present,
-)
 from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.nn import (
     functional as functional,
@@ -21,6 +18,7 @@ _MEMBERS = ("Buffer", "Module", "Parameter", "UninitializedBuffer", "Uninitializ
 _CLASSES = _layers.classes()
 globals().update({name: getattr(_module, name) for name in _MEMBERS})
 globals().update(_CLASSES | _module.REGISTRATIONS)
+consume_prefix_in_state_dict_if_present = utils.consume_prefix_in_state_dict_if_present
 __all__ = sorted(["functional", "init", "parallel", "utils", *_MEMBERS, *_CLASSES])
 for _cls in _CLASSES.values():
     _cls.__module__ = __name__  # by which pickles find them

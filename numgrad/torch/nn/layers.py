@@ -132,14 +132,19 @@ _RULES: dict[str | None, str] = {
     "binary_cross_entropy BCELoss scaled_dot_product_attention",
     "common": "mse_loss l1_loss smooth_l1_loss huber_loss soft_margin_loss poisson_nll_loss kl_div "
     "multilabel_soft_margin_loss binary_cross_entropy_with_logits pairwise_distance "
-    "hinge_embedding_loss MSELoss L1Loss SmoothL1Loss HuberLoss SoftMarginLoss "
-    "PoissonNLLLoss KLDivLoss MultiLabelSoftMarginLoss BCEWithLogitsLoss PairwiseDistance "
-    "CosineSimilarity HingeEmbeddingLoss rms_norm RMSNorm softmax log_softmax softmin gelu silu "
-    "elu leaky_relu sigmoid softplus logsigmoid selu mish softsign tanhshrink celu "
-    "local_response_norm",
-    None: "Embedding EmbeddingBag",
+    "hinge_embedding_loss KLDivLoss BCEWithLogitsLoss CosineSimilarity rms_norm softmax "
+    "log_softmax softmin gelu silu elu leaky_relu sigmoid softplus logsigmoid selu mish softsign "
+    "tanhshrink celu local_response_norm",
+    None: "embedding embedding_bag",
 }
-DTYPES = {name: rule for rule, names in _RULES.items() for name in names.split()}
+
+
+def _key(name: str) -> str:
+    """A name of a function, or of the layer that applies it: ``mse_loss``, ``MSELoss``."""
+    return name.replace("_", "").lower()
+
+
+DTYPES = {_key(name): rule for rule, names in _RULES.items() for name in names.split()}
 """Names of functions and layers: ``one`` dtype of all operands, or they get a ``common`` one."""
 
 
@@ -248,7 +253,7 @@ def _learned(python: Callable[..., Any], compute: Callable[..., Any]) -> Callabl
 
 
 FUNCTIONS = {
-    name: applied(getattr(functional, name), name, DTYPES.get(name))
+    name: applied(getattr(functional, name), name, DTYPES.get(_key(name)))
     for name in dir(functional)
     if name[0] != "_"
 }
@@ -327,7 +332,7 @@ def layer_class(name: str, cls: type[nn.Module], bases: tuple[type, ...]) -> typ
     namespace["_layer"], namespace["__signature__"] = cls, signature
     namespace["_view"] = _view_class(name, cls)
     namespace["_has_dtype"] = "dtype" in signature.parameters
-    rule = DTYPES.get(name, "one" if namespace["_has_dtype"] else None)
+    rule = DTYPES.get(_key(name), "one" if namespace["_has_dtype"] else None)
     namespace["forward"] = _forward(cls) or applied(cls.forward, name, rule, layer=True)
     made: Any = type(name, bases, namespace)
     LAYERS[cls] = made

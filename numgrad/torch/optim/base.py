@@ -9,23 +9,19 @@ the compiled step. A step first gives the twin's groups what users wrote into th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any, ClassVar
 
 from numgrad import optim as numgrad_optim
 from numgrad.autograd.variable import set_gradient
 from numgrad.torch.specialization import GIVEN, specialize
-from numgrad.torch.wrapping import Tensor, same, unwrap, user_function, wrap
+from numgrad.torch.wrapping import Tensor, listed, same, unwrap, user_function, wrap
 
 _states = specialize("numgrad.optim.state_dict")
-base = specialize(
-    "numgrad.optim.optimizer",
-    {
-        "gradient_of": lambda tensor: tensor.grad,
-        "set_gradient": lambda tensor, gradient: set_gradient(tensor._tensor, unwrap(gradient)),
-        "base_of": unwrap,
-    },
-)
+base = specialize("numgrad.optim.optimizer", {
+    "gradient_of": lambda tensor: tensor.grad, "base_of": unwrap,
+    "set_gradient": lambda tensor, gradient: set_gradient(tensor._tensor, unwrap(gradient)),
+})  # fmt: skip
 Optimizer: Any = base.Optimizer
 GIVEN["Optimizer"] = Optimizer
 
@@ -67,7 +63,7 @@ class TwinOptimizer(Optimizer):
     _twin_class: ClassVar[type]
 
     def __init__(self, params: Any, *args: Any, **kwargs: Any) -> None:
-        self._twin: Any = self._twin_class(_bases(params), *map(unwrap, args), **unwrap(kwargs))
+        self._twin: Any = self._twin_class(listed(params), *map(unwrap, args), **unwrap(kwargs))
         self._add_hook_tables()
         self.defaults = same(self._twin.defaults)
         self.param_groups = same(self._twin.param_groups)
@@ -103,7 +99,7 @@ class TwinOptimizer(Optimizer):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group of parameters, with options of its own."""
         twin = self._share_groups()
-        twin.add_param_group(_bases(param_group))
+        twin.add_param_group(listed(param_group))
         self.param_groups.append(same(twin.param_groups[-1]))
 
     def _pack(self) -> dict[str, Any]:
@@ -111,22 +107,12 @@ class TwinOptimizer(Optimizer):
 
     def _unpack(self, packed: Any) -> None:
         twin = self._share_groups()
-        twin.load_state_dict(_bases(packed))
+        twin.load_state_dict(listed(packed))
         for ours, group in zip(self.param_groups, twin.param_groups, strict=True):
             ours.update(same(group), params=ours["params"])
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: v for name, v in self.__dict__.items() if not name.endswith("_hooks")}
-
-
-def _bases(value: Any) -> Any:
-    """Parameters, named ones, groups and states as numgrad takes them: mappings, iterables too."""
-    if isinstance(value, Mapping):
-        return {unwrap(key): _bases(each) for key, each in value.items()}
-    single = isinstance(value, tuple | set | str) or hasattr(value, "__array__")
-    if isinstance(value, Iterable) and not single:
-        return list(map(_bases, value))
-    return unwrap(value)
 
 
 def algorithm(name: str) -> type:

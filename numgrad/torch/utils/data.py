@@ -38,24 +38,17 @@ def _generator_of(name: str, generator: Any) -> np.random.Generator:
 
 
 _SHARED = {"check_dtype": lambda *_: None, "generator_of": _generator_of}
-_dataset = specialize(
-    "numgrad.data.dataset",
-    {
-        **_SHARED,
-        "asarray": lambda value: value,
-        "_take": lambda tensor, rows: tensor[rows],
-        "NumgradValueError": DatasetError,
-        "NumgradIndexError": SampleError,
-    },
-)
+_dataset = specialize("numgrad.data.dataset", _SHARED | {
+    "asarray": lambda value: value, "_take": lambda tensor, rows: tensor[rows],
+    "NumgradValueError": DatasetError, "NumgradIndexError": SampleError,
+})  # fmt: skip
 _sampler = specialize("numgrad.data.sampler", _SHARED)
 _workers = specialize("numgrad.data.workers")
-_loader = specialize("numgrad.data.loader", {**_SHARED, "asarray": as_tensor})
+_loader = specialize("numgrad.data.loader", _SHARED | {"asarray": as_tensor})
 expose(globals(), "numgrad.data", _dataset, _sampler, _workers, _loader)
 _dataset.IterableDataset.by_worker = True
-_alias(
-    __name__, "utils.data.dataloader utils.data.dataset utils.data.distributed utils.data.sampler"
-)
+_FILES = ("dataloader", "dataset", "distributed", "sampler")
+_alias(__name__, " ".join(f"utils.data.{name}" for name in _FILES))
 
 
 def _lists(value: Any, inside: bool = False) -> Any:
