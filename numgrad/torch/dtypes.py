@@ -11,6 +11,7 @@ an integer Tensor plus ``0.5`` is of the default dtype. (The rules of ``torch.re
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from operator import index
 from typing import Any, Final
 
@@ -211,12 +212,16 @@ class _Limits:
     _kinds, _names = "", ("min", "max")
 
     def __init__(self, type: dtype | None = None) -> None:
-        d = type or _default
-        if d.kind not in self._kinds:
+        vars(self).update(self._of(type or _default))
+
+    @classmethod
+    @cache
+    def _of(cls, d: dtype) -> dict[str, Any]:
+        if d.kind not in cls._kinds:
             raise NumgradTypeError(f"{d!r}: torch.finfo is of floats, torch.iinfo of integers")
-        info = self._read(d.numpy)
-        values = {name: np.asarray(getattr(info, name)).item() for name in self._names}
-        vars(self).update(dtype=d.to_real()._name, bits=int(info.bits), **values)
+        info = cls._read(d.numpy)
+        values = {name: np.asarray(getattr(info, name)).item() for name in cls._names}
+        return {"dtype": d.to_real()._name, "bits": int(info.bits), **values}
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(name)

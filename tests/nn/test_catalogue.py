@@ -396,7 +396,7 @@ nn, f = ng.nn, ng.nn.functional
         (lambda: f.fold(np.ones((2, 9, 4)), 4, 2), r"needs shape \(N, C \* 4, 9\)"),
         (lambda: f.pixel_shuffle(IMAGE, 2), "2 channels .* are no multiple of 4"),
         (lambda: f.channel_shuffle(IMAGE, 3), "a multiple of groups=3"),
-        (lambda: f.conv3d(VOLUME, R(2, 3, 1, 1, 1)), "do not fit for groups=1; the weight needs"),
+        (lambda: f.conv3d(VOLUME, R(2, 3, 1, 1, 1)), "not fit for groups=1; the weight needs"),
         (lambda: f.conv3d(SEQUENCE, R(2, 2, 1, 1, 1)), "conv3d: needs an input with 5 axes"),
         (lambda: f.max_unpool2d(R(2, 2, 2), PLACES[:1], 2), "they need the same shape"),
         (lambda: f.max_unpool2d(R(2, 2, 2), PLACES, 2, output_size=(9, 9)), "within a stride"),

@@ -89,7 +89,10 @@ def broadcast_all(*values: Any) -> Any:
     like = next((v for v in values if isinstance(v, Tensor)), None)
     dtype = torch.get_default_dtype() if like is None else like.dtype
     given = [v if isinstance(v, Tensor) else torch.tensor(v, dtype=dtype) for v in values]
-    shape = torch.broadcast_shapes(*[v.shape for v in given])
+    shapes = {v.shape for v in given}
+    if len(shapes) == 1:
+        return given
+    shape = torch.broadcast_shapes(*shapes)
     return [v if v.shape == shape else v.expand(shape) for v in given]
 
 

@@ -52,7 +52,9 @@ class CategoryDistribution(ProbabilityDistribution):
 
     def _chosen(self, value: Any) -> Any:
         """Logarithms of the probabilities of indices, which have a last axis of length 1."""
-        shape = torch.broadcast_shapes(value.shape[:-1], self._batch_shape)
+        shape = value.shape[:-1]
+        if shape != self._batch_shape:
+            shape = torch.broadcast_shapes(shape, self._batch_shape)
         logits = self.logits.expand((*shape, self._num_events))
         return logits.gather(-1, value.expand((*shape, 1))).squeeze(-1)
 
