@@ -416,3 +416,13 @@ def test_modules_are_converted_by_all_that_tensors_take():
         with pytest.raises(RuntimeError):
             wrong()
     assert model[0].weight.dtype == torch.float64
+
+
+def test_functions_along_an_axis_take_operands_without_axes():
+    F = torch.nn.functional
+    x = torch.tensor([3.0, -4.0])
+    assert F.normalize(x, dim=0).tolist() == pytest.approx([0.6, -0.8])
+    assert F.normalize(torch.tensor(-2.0), dim=0).tolist() == -1.0
+    assert F.cosine_similarity(x, -x, dim=0).item() == pytest.approx(-1.0)
+    assert F.cosine_similarity(torch.tensor(2.0), torch.tensor(5), dim=0).item() == 1.0
+    assert all(callable(getattr(F, name)) for name in F.__all__)

@@ -8,22 +8,11 @@
 tensor(0.)
 """
 
-from numgrad.torch.distributions import (  # noqa: F401 - names of this module
-    constraints,
-    distribution,
-    kl,
-    transforms,
-    utils,
-    vectors as _vectors,
+from numgrad.torch.distributions import (  # noqa: F401, I001 - names of this module
+    constraints, distribution, kl, transforms, utils, vectors as _vectors,
 )  # fmt: skip
-from numgrad.torch.distributions.composed import (  # noqa: F401
-    Independent,
-    TransformedDistribution,
-)  # fmt: skip
-from numgrad.torch.distributions.distribution import (  # noqa: F401
-    Distribution,
-    ExponentialFamily,
-)
+from numgrad.torch.distributions.composed import Independent, TransformedDistribution  # noqa: F401
+from numgrad.torch.distributions.distribution import Distribution, ExponentialFamily  # noqa: F401
 from numgrad.torch.distributions.kl import kl_divergence, register_kl  # noqa: F401
 from numgrad.torch.distributions.mixtures import MixtureSameFamily  # noqa: F401
 from numgrad.torch.missing import refuse as _refuse

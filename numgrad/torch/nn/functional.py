@@ -2,6 +2,7 @@
 
 from functools import partial as _partial
 
+from numgrad.nn import functional as _base
 from numgrad.torch.calls import function_of as _function_of, table as _table
 from numgrad.torch.missing import refuse as _refuse
 from numgrad.torch.nn.layers import FUNCTIONS as _FUNCTIONS
@@ -9,13 +10,13 @@ from numgrad.torch.nn.layers import FUNCTIONS as _FUNCTIONS
 _ROWS = """
 [float 0:2 function values]
 cosine_similarity(x1, x2, dim=1, eps=1e-8): (
-    _base.cosine_similarity(x1, x2, dim, eps) if x1.ndim or x2.ndim else
-    _base.cosine_similarity(x1[None], x2[None], dim, eps))
+    F.cosine_similarity(x1, x2, dim, eps) if x1.ndim or x2.ndim else
+    F.cosine_similarity(x1[None], x2[None], dim, eps))
 [float 0:1 function values axis]
-normalize(input, p=2.0, dim=1, eps=1e-12): _base.normalize(input, p, dim, eps)
+normalize(input, p=2.0, dim=1, eps=1e-12): F.normalize(input, p, dim, eps)
 """
 globals().update(_FUNCTIONS)
-for _name, _row in _table("nn.functional", globals(), _ROWS).items():
+for _name, _row in _table("nn.functional", {"F": _base}, _ROWS).items():
     globals()[_name] = _function_of(_row)
 for _name in ("relu", "elu", "celu", "selu", "hardtanh", "leaky_relu", "rrelu", "threshold"):
     globals()[f"{_name}_"] = _partial(globals()[_name], inplace=True)
