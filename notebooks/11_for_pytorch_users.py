@@ -249,7 +249,7 @@ picture
 #   parameters.
 # - **Data**: `ng.data.DataLoader` cuts arrays or datasets into batches, shuffled from a seed.
 # - **Files**: `ng.save` and `ng.load` keep nested values with arrays in one safetensors file; `ng.load` reads the
-#   `state_dict`s that `torch.save` wrote, too.
+#   `state_dict`s that `torch.save` wrote, too, and `ng.save(state, path, format="torch")` writes such files.
 #   Nothing in a file is ever executed; it is written whole or not at all. Safetensors files that
 #   others wrote are read as dictionaries of Tensors. To go on bitwise with dropout and shuffled
 #   batches, save `ng.random.get_state()` as well, and give it to `ng.random.set_state`.
