@@ -132,6 +132,8 @@ def as_examples(made: Tensor, like: Any) -> Tensor:
     if not isinstance(like, Batched) or like.level not in state.interpreters[above_ground() :]:
         return made
     level = like.level
+    if level.owns(made):  # as random numbers are
+        return made
     with level._below():
         value = apply("copy", BatchOperand(made, False).repeated(level.size))
         return Batched(as_examples(value, like.value), level)
