@@ -78,7 +78,7 @@ assert status == 0
 # | RNN by characters, a step | 0.49 ms | 0.60 ms |
 #
 # Slower than PyTorch: gradients of each example by `vmap` (1.8 times), ensembles by `vmap` (1.3), policies that make
-# a distribution a step (1.1), larger convolutions (1.7) and transposed ones (3), small joins, indices by Tensors,
+# a distribution a step (1.1), LSTMs (1.1), small joins, indices by Tensors,
 # largest numbers with their places and losses as single operations (`python perf/torch_operations.py`,
 # `perf/torch_layers.py`). What differs from PyTorch:
 #
@@ -249,7 +249,7 @@ picture
 #   parameters.
 # - **Data**: `ng.data.DataLoader` cuts arrays or datasets into batches, shuffled from a seed.
 # - **Files**: `ng.save` and `ng.load` keep nested values with arrays in one safetensors file; `ng.load` reads the
-#   `state_dict`s that `torch.save` wrote, too.
+#   `state_dict`s that `torch.save` wrote, too, and `ng.save(state, path, format="torch")` writes such files.
 #   Nothing in a file is ever executed; it is written whole or not at all. Safetensors files that
 #   others wrote are read as dictionaries of Tensors. To go on bitwise with dropout and shuffled
 #   batches, save `ng.random.get_state()` as well, and give it to `ng.random.set_state`.

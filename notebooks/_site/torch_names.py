@@ -30,9 +30,11 @@ def pages() -> dict[str, str]:
         for name, row in sorted(rows.items()):
             shown = f"``{name}({_parameters(row)})``"
             body = re.sub(r"\s+", " ", row.body).strip()
+            needs = f", needs ``{row.condition}``" if row.condition else ""
             lines += _cells(
-                shown, f"``{body}``", row.kind, f"``{name}_``" if "inplace" in row.flags else ""
-            )
+                shown, f"``{body}``{needs}", row.kind,
+                f"``{name}_``" if "inplace" in row.flags else "",
+            )  # fmt: skip
         lines.append("")
     lines += ["Out of scope", "------------", ""]
     for name, text in OUT_OF_SCOPE.items():

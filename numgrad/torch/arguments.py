@@ -64,7 +64,7 @@ def check_dtypes(name: str, given: list[np.dtype[Any]], common: Any, kinds: str)
             )
 
 
-class ArgumentError(NumgradTypeError):
+class NotTensorError(NumgradTypeError):
     """An argument that is no Tensor."""
 
 
@@ -76,7 +76,7 @@ def translated(row: Any, error: Exception, given: list[Any], options: dict[str, 
     """The error of PyTorch's class for one raised in a call; None where it has that class."""
     if isinstance(error, NumgradLinAlgError):
         return LinAlgError(str(error))
-    if isinstance(error, ArgumentError):
+    if isinstance(error, NotTensorError):
         return None
     problem = _misuse(row, given, options)
     if problem is not None:
@@ -100,22 +100,15 @@ def _misuse(row: Any, given: list[Any], options: dict[str, Any]) -> str | None:
     except TypeError as error:
         return str(error)
     for name, value in bound.arguments.items():
-        parameter = bound.signature.parameters[name]
-        several = parameter.kind is Parameter.VAR_POSITIONAL
-        needed = parameter.default is Parameter.empty
-        for each in value if several else (value,):
-            shown = f"argument {name!r} must be {{}}, not {type(each).__name__}"
-            if name in row.operands:
-                if several or name in SEVERAL:
-                    fits = isinstance(each, Base | list | tuple)
-                elif needed and row.kind == "same":
-                    fits = isinstance(each, Base)
-                else:
-                    fits = isinstance(each, (Base, *NUMBERS)) or (each is None and not needed)
-                if not fits:
-                    return shown.format("Tensor")
-            elif name in _AXES and not _are_integers(each):
-                return shown.format("int")
+        needed = bound.signature.parameters[name].default is Parameter.empty
+        shown = f"argument {name!r} must be {{}}, not {type(value).__name__}"
+        if name in row.operands:
+            kinds = (Base,) if needed and row.kind == "same" else (Base, *NUMBERS)
+            kinds = (Base, list, tuple) if name in SEVERAL else kinds
+            if not isinstance(value, kinds) and (needed or value is not None):
+                return shown.format("Tensor")
+        elif name in _AXES and not _are_integers(value):
+            return shown.format("int")
     return None
 
 

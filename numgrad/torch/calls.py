@@ -86,7 +86,7 @@ from numgrad.torch.arguments import (
     RAISED,
     REFUSED,
     SEVERAL,
-    ArgumentError,
+    NotTensorError,
     check_dtypes,
     translated,
 )  # fmt: skip
@@ -247,7 +247,7 @@ class TableRow:
         elif isinstance(first, Base) or (isinstance(first, NUMBERS) and len(values) > 1):
             return
         shown = type(first).__name__ if values else "nothing"
-        raise ArgumentError(f"{self.name}(): {self.operands[0]!r} must be a Tensor, not {shown}")
+        raise NotTensorError(f"{self.name}(): {self.operands[0]!r} must be a Tensor, not {shown}")
 
     def common_dtype(self, values: list[Any]) -> np.dtype[Any] | None:
         """The dtype that operands get; None if they are as they should be."""

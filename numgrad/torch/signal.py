@@ -14,12 +14,12 @@ from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.torch import creation
 from numgrad.torch.calls import table
 
-_DEFAULTS: dict[str, dict[str, Any]] = {
-    "bartlett": {}, "blackman": {}, "cosine": {}, "hamming": {}, "hann": {}, "nuttall": {},
-    "exponential": {"center": None, "tau": 1.0}, "gaussian": {"std": 1.0}, "kaiser": {"beta": 12.0},
-    "general_cosine": {"a": None}, "general_hamming": {"alpha": 0.54},
-}  # fmt: skip
-"""Windows that SciPy has, and the values of their parameters in PyTorch."""
+_NAMES = (
+    "bartlett blackman cosine exponential gaussian general_cosine general_hamming hamming hann "
+    "kaiser nuttall"
+)
+_DEFAULTS = {"gaussian": {"std": 1.0}, "kaiser": {"beta": 12.0}, "general_hamming": {"alpha": 0.54}}
+"""Parameters that have values in PyTorch and none in SciPy."""
 
 
 class LengthError(NumgradValueError, NumgradRuntimeError):
@@ -34,14 +34,14 @@ def _window(name: str) -> Callable[..., Any]:
             raise LengthError(f"{name} requires non-negative window length, got M={M}")
         if dtype is not None and dtype.kind != "f":
             raise NumgradRuntimeError(f"{name} expects a floating point dtype, got {dtype}")
-        return getattr(windows, name)(M, sym=sym, **{**_DEFAULTS[name], **given})
+        return getattr(windows, name)(M, sym=sym, **{**_DEFAULTS.get(name, {}), **given})
 
     window.__name__ = window.__qualname__ = name
     window.__doc__ = f"Return the window ``{name}`` of M elements."
     return creation.maker(window)
 
 
-windows = SimpleNamespace(**{name: _window(name) for name in _DEFAULTS})
+windows = SimpleNamespace(**{name: _window(name) for name in _NAMES.split()})
 """``torch.signal.windows``."""
 
 

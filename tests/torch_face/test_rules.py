@@ -349,6 +349,7 @@ def test_moments_and_powers_keep_the_dtype():
 
 DRAWS = {
     "rand": lambda x: x + torch.rand(20),
+    "rand_like": lambda x: x + torch.rand_like(x),
     "normal_": lambda x: x.clone().normal_(),
     "dropout": torch.nn.functional.dropout,
     "randint": lambda x: x + torch.randint(0, 99, (20,)),
