@@ -78,7 +78,7 @@ assert status == 0
 # | RNN by characters, a step | 0.49 ms | 0.60 ms |
 #
 # Slower than PyTorch: gradients of each example by `vmap` (1.8 times), ensembles by `vmap` (1.3), policies that make
-# a distribution a step (1.1), larger convolutions (1.7) and transposed ones (3), small joins, indices by Tensors,
+# a distribution a step (1.1), LSTMs (1.1), small joins, indices by Tensors,
 # largest numbers with their places and losses as single operations (`python perf/torch_operations.py`,
 # `perf/torch_layers.py`). What differs from PyTorch:
 #

@@ -198,14 +198,17 @@ def _draw_rows(source: Any, shape: tuple, weights: Any, replacement: bool) -> An
         replacement or (np.count_nonzero(weights, -1) >= count).all(),
         "cannot sample n_sample > prob_dist.size(-1) samples without replacement",
     )
-    weights = weights / weights.sum(-1, keepdims=True)
-    rows = np.broadcast_to(weights, (*shape[:-1], weights.shape[-1]))
+    weights = np.broadcast_to(weights, (*shape[:-1], weights.shape[-1]))
     if not replacement:
         with np.errstate(divide="ignore"):
-            return np.argsort(source.exponential(size=rows.shape) / rows, -1)[..., :count]
-    edges = rows.reshape(-1, rows.shape[-1]).cumsum(-1)[:, :-1]
-    pairs = zip(edges, source.random_sample((len(edges), count)), strict=True)
-    return np.array([np.searchsorted(e, u, "right") for e, u in pairs]).reshape(shape)
+            return np.argsort(source.exponential(size=weights.shape) / weights, -1)[..., :count]
+    sums = weights.reshape(-1, weights.shape[-1]).cumsum(-1)
+    edges, reached = sums[:, :-1], source.random_sample((len(sums), count)) * sums[:, -1:]
+    if len(edges) > count:
+        drawn = [np.count_nonzero(edges <= u[:, None], -1) for u in reached.T]
+        return np.stack(drawn, -1).reshape(shape) if count else np.empty(shape)
+    drawn = [np.searchsorted(e, u, "right") for e, u in zip(edges, reached, strict=True)]
+    return np.array(drawn).reshape(shape)
 
 
 rand, randn, randperm, bernoulli, multinomial, poisson, binomial = makers(

@@ -343,7 +343,7 @@ block_diag(tensors): ng.linalg.block_diag(*tensors)
 broadcast_tensors(tensors): tuple(ng.broadcast_arrays(*tensors))
 [equal 1 sizes=0 function]
 meshgrid(tensors, *, indexing="ij") if max([x.ndim for x in tensors]) < 2: tuple(
-    ng.meshgrid(*tensors, copy=False, indexing=indexing or "ij"))
+    ng.meshgrid(*tensors, copy=False, indexing="ij" if indexing is None else indexing))
 cartesian_prod(tensors): tensors[0] if len(tensors) == 1 else ng.stack(
     [ng.reshape(t, (-1,)) for t in ng.meshgrid(*tensors, indexing="ij")], axis=-1)
 [same 0 function]
