@@ -99,7 +99,7 @@ def unsaved(plan: Any) -> Words:
     return Words.of(*words)
 
 
-PLACES = 64
+PLACES = 256
 """Places for calls of an operation, a power of two."""
 CALL = (
     "plan", "packed", "slots", "rank", "dtype", "result", "grad_mask",
