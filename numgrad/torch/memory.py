@@ -154,6 +154,7 @@ STORAGES: Any = {
     for name, d in dtypes.PREFIXES.items()
 }
 """Storages of a number of elements, or of those in a list."""
+STORAGES["Storage"] = STORAGES["FloatStorage"]
 
 
 def _bytes_of(x: Any) -> np.ndarray:

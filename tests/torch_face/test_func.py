@@ -201,3 +201,20 @@ def test_a_rule_for_batches_gets_axes_in_the_nesting_of_the_arguments():
             call(scale)
     with pytest.raises(NotImplementedError, match="by name"):
         func.vmap(lambda x: Sum.apply(x, [V[0], x], scale=x))(X)
+
+
+def test_random_numbers_like_an_example_differ_by_example_or_not():
+    x = torch.ones(3, 2)
+    for randomness, count in (("different", 6), ("same", 2)):
+        drawn = func.vmap(lambda x: x * torch.rand_like(x), randomness=randomness)(x)
+        assert drawn.shape == (3, 2)
+        assert len(set(drawn.flatten().tolist())) == count
+    with pytest.raises(RuntimeError, match="randomness='same'"):
+        func.vmap(torch.rand_like)(x)
+    for outer, inner, count in (("different", "same", 6), ("same", "different", 10)):
+        draw = func.vmap(lambda x: x * torch.rand_like(x), randomness=inner)
+        drawn = func.vmap(draw, randomness=outer)(torch.ones(3, 5, 2))
+        assert len(set(drawn.flatten().tolist())) == count
+        draw = func.vmap(lambda x, y: y + torch.rand_like(x), (None, 0), randomness=inner)
+        drawn = func.vmap(draw, (0, None), randomness=outer)(torch.ones(3, 2), torch.ones(5, 2))
+        assert len(set(drawn.flatten().tolist())) == count

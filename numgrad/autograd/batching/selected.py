@@ -128,8 +128,11 @@ def as_examples(made: Tensor, like: Any) -> Tensor:
     """A new array as memory of its own for each example that ``like`` stands for.
 
     What is made inside of a trace, such as that of a step, is one array to the levels around it.
+    What is of examples already, as random numbers are, stays as it is.
     """
     if not isinstance(like, Batched) or like.level not in state.interpreters[above_ground() :]:
+        return made
+    if isinstance(made, Batched) and (made.level is like.level or _is_inside(made, [like.level])):
         return made
     level = like.level
     if level.owns(made):  # as random numbers are
