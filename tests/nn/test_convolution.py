@@ -142,6 +142,22 @@ def test_boxes_of_places_and_complex_parts(places, monkeypatch):
         np.testing.assert_allclose(np.sum(gw * dw), np.sum(g * correlate(x, dw, **options)))
 
 
+def test_flat_rows_with_strides():
+    """Of few outputs rows of a frame are convolved whole, what lies between places left out."""
+    x, w, dx, dw = (array(*shape, dtype="float32") for shape in ((2, 2, 20, 43), (4, 1, 3, 3)) * 2)
+    pair = ((1, 2), ((1, 1), (1, 1)), (1, 1))
+    plan = convolution_plan.ConvolutionPlan(x.shape, w.shape, x.dtype, *pair, 2)
+    options = {"stride": (1, 2), "padding": 1, "groups": 2}
+    y = plan.forward(x, w, None)
+    np.testing.assert_allclose(y, correlate(x, w, **options), atol=1e-5)
+    g = array(*y.shape, dtype="float32")
+    gx, gw = plan.input_gradient(g, w), plan.weight_gradient(x, g)
+    along = np.sum(g * correlate(dx, w, **options), dtype="float64")
+    np.testing.assert_allclose(np.sum(gx * dx, dtype="float64"), along, atol=1e-3)
+    along = np.sum(g * correlate(x, dw, **options), dtype="float64")
+    np.testing.assert_allclose(np.sum(gw * dw, dtype="float64"), along, atol=1e-3)
+
+
 def test_scipy_agrees():
     x, w = array(1, 1, 9, 8), array(1, 1, 3, 4)
     expected = scipy.signal.correlate2d(x[0, 0], w[0, 0], "valid")
