@@ -169,8 +169,6 @@ def _codes(code):
 
 def _global_state():
     return {
-        "grad mode": ng.is_grad_enabled(),
-        "interpreter stack": len(state.interpreters),
         "number of threads": ng.get_num_threads(),
     }
 
@@ -186,12 +184,13 @@ def collections_look_at_few_modules():
 
 @pytest.fixture(autouse=True)
 def leaves_global_state_alone():
-    before = _global_state()
+    before, modes = _global_state(), dict(vars(state))
     yield
     after = _global_state()
     leaked = {name for name in before if before[name] != after[name]}
+    modes["ground"] = state.ground  # which the first trace of a thread sets
+    leaked |= {name for name, value in vars(state).items() if value is not modes.get(name)}
     if leaked:  # put it back for the next test
         ng.set_num_threads(before["number of threads"])
-        state.grad_enabled, state.interpreters = before["grad mode"], ()
-        state.refresh()
+        state.put(modes)
     assert not leaked, f"the test changed {', '.join(sorted(leaked))}"

@@ -139,9 +139,7 @@ class Packed:
     def unpack(self) -> np.ndarray:
         """The array as it was saved."""
         with _quiet():
-            entered = len(state.entered)
             value = self.unpack_hook(self.content)
-            state.entered = state.entered[:entered]  # modes that it entered end with it
         if not isinstance(value, Tensor):
             raise NumgradTypeError(
                 f"saved_tensors_hooks: the unpack hook returned {type(value).__name__}; it must "
@@ -159,8 +157,9 @@ class Packed:
 
 
 def _quiet() -> ThreadSettings:
-    """Run a hook without hooks and without recording."""
-    return ThreadSettings(saved_hooks=(), grad_enabled=False)
+    """Run a hook without hooks and without recording; modes that it enters end with it."""
+    modes = {name: getattr(state, name) for name in ("constant", "inference", "entered")}
+    return ThreadSettings(saved_hooks=(), grad_enabled=False, **modes)
 
 
 def pack(value: Any, pair: tuple[Callable[..., Any], Callable[..., Any]] | None) -> Any:
