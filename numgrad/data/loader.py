@@ -315,7 +315,7 @@ class DataLoader(Generic[T]):
 def _check_together(
     iterated: bool,
     batch_size: int | None,
-    shuffle: bool,
+    shuffle: bool | None,
     drop_last: bool,
     sampler: Any,
     batches: Any,

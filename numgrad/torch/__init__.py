@@ -96,7 +96,8 @@ for _name in ("detach", "detach_", "fill_", "resize_as_", "resize_", "zero_"):
 newaxis = None
 _module_of("return_types", "Named tuples of results: ``torch.return_types``.", _calls.RETURN_TYPES)
 __version__ = f"2.13.0+numgrad{_ng.__version__}"
-__all__ = sorted({*globals()["__all__"], *_calls.FUNCTIONS.keys() & globals(), *_DTYPES, *_ALIASES})
+_names = {*globals()["__all__"], *_calls.FUNCTIONS.keys() & globals(), *_DTYPES, *_ALIASES}
+__all__ = sorted(_names)  # pyright: ignore
 __getattr__ = _refuse(globals(), globals()["__getattr__"])
 _install_settings()
 _import_module("numgrad.torch.amp")  # which adds torch.cuda.amp and torch.cpu.amp

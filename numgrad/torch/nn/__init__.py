@@ -19,7 +19,7 @@ _CLASSES = _layers.classes()
 globals().update({name: getattr(_module, name) for name in _MEMBERS})
 globals().update(_CLASSES | _module.REGISTRATIONS)
 consume_prefix_in_state_dict_if_present = utils.consume_prefix_in_state_dict_if_present
-__all__ = sorted(["functional", "init", "parallel", "utils", *_MEMBERS, *_CLASSES])
+__all__ = sorted(["functional", "init", "parallel", "utils", *_MEMBERS, *_CLASSES])  # pyright: ignore
 for _cls in _CLASSES.values():
     _cls.__module__ = __name__  # by which pickles find them
 

@@ -24,5 +24,5 @@ for _name in ("adaptive_max_pool", "fractional_max_pool", "max_pool"):
     for _rank in "123"[_name[0] == "f" :]:
         _pool = f"{_name}{_rank}d"
         globals()[f"{_pool}_with_indices"] = _partial(globals()[_pool], return_indices=True)
-__all__ = [_name for _name in globals() if _name[0] != "_"]
+__all__ = [_name for _name in globals() if _name[0] != "_"]  # pyright: ignore
 __getattr__ = _refuse(globals())

@@ -13,7 +13,7 @@ globals().update({name: _base.algorithm(name) for name in _ALGORITHMS})
 Optimizer = _base.Optimizer
 register_optimizer_step_pre_hook = _base.base.register_optimizer_step_pre_hook
 register_optimizer_step_post_hook = _base.base.register_optimizer_step_post_hook
-__all__ = sorted(["Optimizer", "lr_scheduler", "swa_utils", *_ALGORITHMS])
+__all__ = sorted(["Optimizer", "lr_scheduler", "swa_utils", *_ALGORITHMS])  # pyright: ignore
 _alias(__name__, "optim.optimizer " + " ".join(f"optim.{name.lower()}" for name in _ALGORITHMS))
 for _name in _functional.NAMES:
     setattr(globals()[_name.lower()], _name.lower(), _functional.functional(_name))

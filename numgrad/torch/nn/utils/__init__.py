@@ -20,7 +20,7 @@ from numgrad.torch.nn.utils import (
 from numgrad.torch.specialization import expose
 from numgrad.torch.wrapping import Tensor, face_function, listed, wrap
 
-__all__ = [name for name in dir(_numgrad) if name[0] != "_"]
+__all__ = [name for name in dir(_numgrad) if name[0] != "_"]  # pyright: ignore
 consume_prefix_in_state_dict_if_present = _numgrad.consume_prefix_in_state_dict_if_present
 skip_init = _numgrad.skip_init
 expose(globals(), "numgrad.nn.utils", parametrizations.before_calls)
