@@ -49,6 +49,7 @@ def as_strided(x: Any, shape: Any, strides: Any, offset: int = 0, dtype: Any = N
 
     Examples
     --------
+    >>> import numgrad as ng
     >>> x = ng.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
     >>> windows = ng.as_strided(x, (3, 2), (8, 8))
     >>> windows.detach()

@@ -87,11 +87,11 @@ def test_calls_are_those_of_the_package(counters):
     import numgrad as ng
 
     x = ng.ones(3)
-    flip = ng.flip  # in Python, unlike calls of elementwise operations
-    flip(x)
-    count = counters.calls(lambda: flip(x))
-    assert 1 <= count < 20
-    assert counters.calls(lambda: [flip(x) for _ in range(3)]) == 3 * count
+    unique = ng.unique  # looks at numbers, so machine code cannot learn its calls
+    unique(x)
+    count = counters.calls(lambda: unique(x))
+    assert 1 <= count < 50
+    assert counters.calls(lambda: [unique(x) for _ in range(3)]) == 3 * count
     assert counters.calls(lambda: np.mean(np.ones(3))) == 0
     assert sys.getprofile() is None
 
