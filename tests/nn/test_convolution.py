@@ -449,10 +449,9 @@ def test_pad():
 @pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel:UserWarning")
 def test_functions_agree_with_torch():
     torch = pytest.importorskip("torch")
-    for table, names in ((CASES, ("conv1d", "conv2d")),
-                         (TRANSPOSED, ("conv_transpose1d", "conv_transpose2d"))):  # fmt: skip
+    for table, family in ((CASES, "conv"), (TRANSPOSED, "conv_transpose")):
         for x, w, options in table:
-            name = names[len(w) - 3]
+            name = f"{family}{len(w) - 2}d"
             groups = options.get("groups", 1)
             outputs = w[0] if table is CASES else w[1] * groups
             arrays = [array(*shape) for shape in (x, w, (outputs,))]
