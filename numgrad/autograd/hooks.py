@@ -278,8 +278,12 @@ def _check_requires_grad(operation: str, tensor: Tensor) -> None:
 
 
 def user_code(recording: bool, task: Any) -> ThreadSettings:
-    """Run a user's code from within a backward: its grad mode, and the depth of nesting."""
-    return ThreadSettings(grad_enabled=recording, depth=state.depth + 1, task=task)
+    """Run a user's code from within a backward: its grad mode, and the depth of nesting.
+
+    Modes that it enters end with it.
+    """
+    own = {"grad_enabled": recording, "depth": state.depth + 1, "task": task}
+    return ThreadSettings(**(state.modes() | own))
 
 
 def name_of(hook: Any) -> str:

@@ -158,8 +158,7 @@ class Packed:
 
 def _quiet() -> ThreadSettings:
     """Run a hook without hooks and without recording; modes that it enters end with it."""
-    modes = {name: getattr(state, name) for name in ("constant", "inference", "entered")}
-    return ThreadSettings(saved_hooks=(), grad_enabled=False, **modes)
+    return ThreadSettings(**(state.modes() | {"saved_hooks": (), "grad_enabled": False}))
 
 
 def pack(value: Any, pair: tuple[Callable[..., Any], Callable[..., Any]] | None) -> Any:

@@ -379,6 +379,11 @@ class State(threading.local):
         own.update(settings)
         _sum_up(own)
 
+    def modes(self) -> dict[str, Any]:
+        """Return the modes that a user's code may enter, so that they can end with that code."""
+        own = self.__dict__
+        return {name: own[name] for name in _MODES}
+
     def enter(self, manager: Any, memory: Any) -> None:
         """Remember what a context manager, which threads may share, needs at its exit."""
         self.entered = (*self.entered, (manager, memory))
@@ -393,12 +398,13 @@ class State(threading.local):
         return None
 
 
+_MODES = ("grad_enabled", "constant", "inference", "entered")
 _OWN = {
     name: value
     for name, value in vars(State).items()
     if name in State.__annotations__ and name != "ground"
 }
-"""What a thread starts with; ``ground`` stays that of the class until a thread has another."""
+"""Settings of a new thread; ``ground`` stays that of the class until a thread has another."""
 
 
 def _sum_up(own: dict[str, Any]) -> None:

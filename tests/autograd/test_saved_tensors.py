@@ -187,6 +187,34 @@ def test_modes_that_an_unpack_hook_enters_end_with_it():
     np.testing.assert_array_equal(x.grad.numpy(), [4.0])
 
 
+@pytest.mark.parametrize("enter", [
+    lambda: ng.set_grad_enabled(False), lambda: ng.no_grad().__enter__(),
+    lambda: ng.inference_mode().__enter__(),
+])  # fmt: skip
+def test_modes_that_a_users_code_enters_end_with_it(enter):
+    class Double(ng.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            enter()
+            return 2 * x
+
+        @staticmethod
+        def backward(ctx, g):
+            enter()
+            return 2 * g
+
+    def hook(g):
+        enter()
+
+    x, before = ng.tensor([2.0], requires_grad=True), dict(vars(state))
+    y = Double.apply(x * x)
+    assert vars(state) == before
+    y.register_hook(hook)
+    y.sum().backward()
+    assert vars(state) == before
+    np.testing.assert_array_equal(x.grad.numpy(), [8.0])
+
+
 def test_hooks_can_be_disabled(lib):
     """Promise 93."""
     graph = lib.autograd.graph

@@ -91,7 +91,7 @@ class SavedTensors:
                 check_result_current(node.name, (node.outputs or {}).get(slot), node.sequence)
                 tensors.append(node._tensor("y", value, slot))
                 continue
-            # what has no version yet is as it was
+            # a tensor without a version was never written to
             plain = type(value) in TENSORS and value._memory is None
             tensor = value if plain else node._tensor("", value)
             if computed and recording and not tensor._requires_grad:
@@ -321,14 +321,14 @@ class FunctionCall(Call):
                 else grad
                 for grad, meta in zip(parts, self.results, strict=True)
             ]
-        before, depth = state.grad_enabled, state.depth
+        before = state.modes()
+        before["depth"] = state.depth
         try:  # as ``user_code``, in a third of its time
-            state.grad_enabled, state.depth = recording, depth + 1
+            state.grad_enabled, state.depth = recording, state.depth + 1
             state.refresh()
             returned = self.definition.run_backward(self.ctx, parts)
         finally:
-            state.grad_enabled, state.depth = before, depth
-            state.refresh()
+            state.put(before)
         values = returned if isinstance(returned, tuple) else (returned,)
         self._check_number(values)
         gradients: list[Any] = []
@@ -472,14 +472,13 @@ def run(definition: Definition, args: tuple, keywords: dict[str, Any]) -> tuple[
             edges.append(None)
         needs.append(need)
     ctx = definition.context()(definition.__name__, tuple(needs))
-    start = next_sequence()
+    start, before = next_sequence(), state.modes()
     try:
         state.grad_enabled = False
         state.refresh()
         returned = as_tensors(definition.run_forward(ctx, args, keywords), args)
     finally:
-        state.grad_enabled = recording
-        state.refresh()
+        state.put(before)
     outputs = _Outputs(ctx, args, returned)
     if outputs.dirty:
         outputs.count_writes(start)

@@ -37,7 +37,7 @@ class StateWrite(NamedTuple):
 
 
 class FunctionState:
-    """What a function sets around itself: Note [State of functions].
+    """Tensors that a function sets around itself: Note [State of functions].
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class FunctionState:
     Attributes
     ----------
     writes
-        What it sets, when it was traced inside of a ``with`` block.
+        Places that it sets, when it was traced inside of a ``with`` block.
     values
         The traced Tensors, or containers of them, that it set there.
     """
@@ -83,7 +83,7 @@ class FunctionState:
         for entry, key in self.writes:
             entry.assign(key, entry.before[key])
         self.writes = [StateWrite(replace(e, before=None), key) for e, key in self.writes]
-        self.snapshot = None  # what was there before need not live on
+        self.snapshot = None  # which holds the values of before
 
     def __call__(self, results: tuple[Any, list[Any]]) -> Any:
         """Set the values of a call, the second of its results, and return the first."""
@@ -102,7 +102,7 @@ class FunctionState:
 
 
 def _tensor(x: Any) -> Any:
-    """What is a Tensor while it is traced, also where arguments and results are ndarrays."""
+    """A Tensor for an ndarray: the value was one while it was traced."""
     return Tensor(np.asarray(x)) if isinstance(x, np.ndarray | np.generic) else x
 
 

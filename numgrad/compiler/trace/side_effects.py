@@ -302,7 +302,7 @@ class SnapshotEntry:
 
     @property
     def known(self) -> dict[Any, Any]:
-        """What was there by key, or by number in a list."""
+        """Values of before, by key or by number in a list."""
         before = self.before
         if isinstance(before, list) and isinstance(self.value, list):
             return dict(enumerate(before))
@@ -313,7 +313,7 @@ class SnapshotEntry:
         return self.parts.format(name=self.name, key=key) if self.parts else self.name
 
     def place(self, key: Any) -> tuple[int, Any]:
-        """What sets the place of a key apart from others."""
+        """Identity of the place of a key."""
         return id(self._cell(key) or self.value), key
 
     def assign(self, key: Any, value: Any) -> None:
