@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from operator import index
 from typing import Any
 
@@ -45,7 +46,9 @@ def as_strided(x: Any, shape: Any, strides: Any, offset: int = 0, dtype: Any = N
     Raises
     ------
     NumgradValueError
-        If elements would lie outside of the memory.
+        If elements would lie outside of the memory, or beside its elements.
+    NumgradTypeError
+        If the dtype is another.
 
     Examples
     --------
@@ -70,30 +73,57 @@ def as_strided(x: Any, shape: Any, strides: Any, offset: int = 0, dtype: Any = N
             f"as_strided: shape {shape} and strides {strides}: lengths are not negative, and there "
             "is one stride for each"
         )
-    if not has_memory(x):
-        places = places_in_memory(shape, strides, offset) // x.dtype.itemsize
-        return read_only(OPS["take"](OPS["reshape"](x, shape=(-1,)), places))
-    owner = root(x)
-    if not follows_root(x) or len(tangents(x)) != len(tangents(owner)):
-        owner = x
-    where = Region(owner._array, x._array)
-    where.part = Meta(shape, x.dtype if dtype is None else np.dtype(dtype))
-    where.strides, where.offset = strides, where.offset + offset
-    reach = [step * (n - 1) for step, n in zip(strides, shape, strict=True)]
-    low, high = (where.offset + sum(pick(0, r) for r in reach) for pick in (min, max))
-    if 0 not in shape and (low < 0 or high + where.part.dtype.itemsize > where.extent):
-        other = "" if owner is root(x) else (
-            ", a view whose history or tangent is not its base's: take a view of the base"
-        )  # fmt: skip
-        raise NumgradValueError(
-            f"as_strided: shape {shape}, strides {strides} and offset {offset} are out of "
-            f"bounds of the memory "
-            f"of {where.extent} bytes{other}"
+    part = x.dtype if dtype is None else np.dtype(dtype)
+    if x.dtype.type(0).real.dtype != part.type(0).real.dtype:
+        raise NumgradTypeError(
+            f"as_strided: elements of {x.dtype} cannot be seen as {part}; dtype is theirs, or that "
+            "of their real or complex parts"
         )
+    if any(step % part.itemsize for step in (*strides, offset)):
+        raise NumgradValueError(
+            f"as_strided: strides {strides} and offset {offset} are in bytes: they need to be "
+            f"multiples of {part.itemsize}, the size of an element"
+        )
+    if not has_memory(x):
+        _check_bounds(shape, strides, offset, offset, part, x.dtype.itemsize * prod(x.shape), "")
+        places = places_in_memory(shape, strides, offset) // part.itemsize
+        return read_only(OPS["take"](_elements(x, part), places))
+    owner, base = x, ""
+    if follows_root(x) and len(tangents(x)) == len(tangents(root(x))):
+        owner = root(x)
+    elif x is not root(x):
+        base = ", a view whose history or tangent is not its base's: take a view of the base"
+    where = Region(owner._array, x._array)
+    begin = where.offset + offset
+    _check_bounds(shape, strides, offset, begin, part, where.extent, base)
+    where.part, where.strides, where.offset = Meta(shape, part), strides, begin
     out = OPS["region"](owner, where=where)
     pairs = [(out, owner), *zip(tangents(out), tangents(owner), strict=False)]
     shared = all(np.may_share_memory(a._array, b._array) for a, b in pairs)
     return out if shared or not out.size else read_only(out)  # of one that is not contiguous
+
+
+def _check_bounds(
+    shape: tuple, strides: tuple, offset: int, begin: int, part: np.dtype, extent: int, base: str
+) -> None:
+    """Raise if elements from ``begin`` on lie outside of so many bytes of memory."""
+    reach = [step * (n - 1) for step, n in zip(strides, shape, strict=True)]
+    low, high = (begin + sum(pick(0, r) for r in reach) for pick in (min, max))
+    if 0 not in shape and (low < 0 or high + part.itemsize > extent):
+        raise NumgradValueError(
+            f"as_strided: shape {shape}, strides {strides} and offset {offset} are out of bounds "
+            f"of the memory of {extent} bytes{base}"
+        )
+
+
+def _elements(x: Any, part: np.dtype) -> Any:
+    """Elements one after the other, of the dtype of a Tensor or of its real or complex parts."""
+    flat = OPS["reshape"](x, shape=(-1,))
+    if x.dtype == part:
+        return flat
+    if x.dtype.kind == "c":
+        return np.stack([np.real(flat), np.imag(flat)], axis=-1).reshape(-1)
+    return flat[::2] + 1j * flat[1::2]
 
 
 def places_in_memory(shape: tuple, strides: tuple, offset: int) -> np.ndarray:

@@ -142,7 +142,7 @@ def as_elements(x: Any, value: Any) -> Any:
 
 def _as_strided(x: Any, size: Any, stride: Any, offset: Any) -> Any:
     """Elements at places in memory, which are counted from where the memory begins."""
-    item = x.itemsize
+    item = x.dtype.itemsize
     if min((*stride, offset or 0), default=0) < 0:
         raise NumgradRuntimeError(f"as_strided: negative stride or offset: {stride}, {offset}")
     begin = 0 if offset is None else int(offset) * item - _offset(x)
@@ -168,7 +168,7 @@ def _offset(x: Any) -> int:
 
 
 def _strided_scatter(x: Any, src: Any, size: Any, stride: Any, offset: Any) -> Any:
-    begin = _offset(x) // x.itemsize if offset is None else int(offset)
+    begin = _offset(x) // x.dtype.itemsize if offset is None else int(offset)
     places = places_in_memory(tuple(size), tuple(stride), begin)
     flat = OPS["put"](ng.reshape(x, (-1,)), places.ravel(), ng.reshape(src, (-1,)))
     return ng.reshape(flat, x.shape)
