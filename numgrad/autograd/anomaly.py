@@ -115,7 +115,7 @@ def explain(node: Any, error: BaseException) -> None:
 
 
 def _name(node: Any) -> str:
-    """How warnings and errors call a node: as the function of the mode does, if it has one."""
+    """Name of a node in warnings and errors: that of the mode's function, if it has one."""
     return node.name() if state.anomaly is True else state.anomaly(node)
 
 

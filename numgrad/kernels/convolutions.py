@@ -40,7 +40,8 @@ SIZES = (
     "samples", "groups", "channels", "outputs", "kernel",
     *(f"{name}{axis}" for name in ("length", "box", "boxes", "frame", "first", "step", "stride",
                                    "result") for axis in range(3)),
-    "block", "copied", "flat", "most", "across", "parts", "chunks", "backward", "apart", "whole",
+    "block", "copied", "flat", "most", "across", "parts", "chunks", "backward",
+    "by_element", "whole",
 )  # fmt: skip
 """Of one group: ``channels`` of what is read, ``outputs``. Along the axes: ``length`` of what is
 read, places of a ``box``, number of ``boxes``, length of a ``frame``, where the ``first`` one
@@ -48,8 +49,8 @@ starts, ``step`` of places there, their ``stride`` in the ``result``. ``block``:
 ``copied``: whether frames are needed; ``flat``: whether rows of frames are convolved whole;
 ``most``: places of a box; ``across``: outputs in a row of a panel; ``parts``: of the panels,
 ``chunks``: of the boxes, what threads share; ``backward``: whether outputs are the second axis of
-the weights; ``apart``: whether rows of panels are in the order of elements of the kernel, since
-phases read some; ``whole``: whether the results of a box lie side by side."""
+the weights; ``by_element``: whether rows of panels are in the order of elements of the kernel, of
+which phases read some; ``whole``: whether the results of a box lie side by side."""
 
 ALIASED = 512
 """Bytes whose multiples are a bad distance between channels."""
@@ -136,10 +137,10 @@ def pack(w, packed, sizes):
         if backward:
             for c in range(channels):
                 start = ((group * channels + c) * outputs + first) * kernel * {size}
-                there = target + c * (1 if apart else kernel) * line
+                there = target + c * (1 if by_element else kernel) * line
                 lay_out(
                     {dtype}, w.ctypes.data + start, kernel * {size}, kernel, columns, there, across,
-                    (channels if apart else 1) * line,
+                    (channels if by_element else 1) * line,
                 )
         else:
             start = (group * outputs + first) * rows * {size}

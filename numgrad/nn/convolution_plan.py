@@ -158,7 +158,8 @@ class _Product:
             "samples": samples, "groups": groups, "channels": channels, "outputs": outputs,
             "kernel": area, "block": block, "copied": copied, "flat": flat,
             "most": block * (run if flat else prod(box)), "across": across, "backward": backward,
-            "apart": max(stride) > 1, "whole": all(len(a.phases) == a.stride == 1 for a in axes),
+            "by_element": max(stride) > 1,
+            "whole": all(len(a.phases) == a.stride == 1 for a in axes),
         }  # fmt: skip
         for name, values in (
             ("length", length), ("box", box), ("boxes", boxes), ("frame", frame), ("first", first),
@@ -188,13 +189,13 @@ class _Product:
         frame = [sizes[f"frame{axis}"] for axis in range(3)]
         channel, plane = np.arange(channels), prod(frame)
         flat, backward = sizes["flat"], sizes["backward"]
-        apart = sizes["apart"] and not flat
+        by_element = sizes["by_element"] and not flat
         sample = np.arange(sizes["block"]) * channels * plane
         sample = sample if sizes["copied"] else sample * sizes["groups"]
         if flat:  # weights are read where they lie
             unit, distance, element = size, area * (outputs if backward else 1), 1
         else:
-            unit, distance, element = panel, *((1, channels) if apart else (area, 1))
+            unit, distance, element = panel, *((1, channels) if by_element else (area, 1))
         taps, places, phases = [], [], []
         for each in product(*(a.phases for a in axes)):
             seen, weights = [channel * plane], [channel * distance]
@@ -203,7 +204,7 @@ class _Product:
             ):
                 seen.append((p.shifts - low) * pitch)
                 weights.append(p.elements * step * element)
-            if apart:  # channels run fastest
+            if by_element:  # channels run fastest
                 seen, weights = [*seen[1:], seen[0]], [*weights[1:], weights[0]]
             numbers = [min(n, p.number) for n, p in zip(box, each, strict=True)]
             place = _sums(
@@ -332,8 +333,8 @@ class ConvolutionPlan:
             y = np.zeros(self.y, self.dtype)
             return y if b is None else y + b.reshape(-1, *(1,) * (len(self.y) - 2))
         if self.parts:
-            b = None if b is None else _apart(b, 0)
-            return self._joined(self.parts.forward(_apart(x, 1), _matrices(w), b), self.y)
+            b = None if b is None else _side_by_side(b, 0)
+            return self._joined(self.parts.forward(_side_by_side(x, 1), _matrices(w), b), self.y)
         return self._convolve(self._forward, x, w, b, self.y)
 
     def input_gradient(self, g: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -341,7 +342,7 @@ class ConvolutionPlan:
         if self.empty:
             return np.zeros(self.x, self.dtype)
         if self.parts:
-            gx = self.parts.input_gradient(_apart(g, 1), _matrices(w.conj()))
+            gx = self.parts.input_gradient(_side_by_side(g, 1), _matrices(w.conj()))
             return self._joined(gx, self.x)
         return self._convolve(self._backward, g, w, None, self.x)
 
@@ -350,7 +351,7 @@ class ConvolutionPlan:
         if self.empty:
             return np.zeros(self.w, self.dtype)
         if self.parts:
-            gw = self.parts.weight_gradient(_apart(x, 1), _apart(g, 1))
+            gw = self.parts.weight_gradient(_side_by_side(x, 1), _side_by_side(g, 1))
             gw = gw.reshape(self.w[0], 2, self.w[1], 2, *self.w[2:])
             real, imag = gw[:, 0, :, 0] - gw[:, 1, :, 1], gw[:, 0, :, 1] + gw[:, 1, :, 0]
             return self._joined(np.stack([real, imag], 2), self.w)
@@ -370,7 +371,7 @@ class ConvolutionPlan:
         return z
 
 
-def _apart(z: Any, axis: int) -> np.ndarray:
+def _side_by_side(z: Any, axis: int) -> np.ndarray:
     """Real and imaginary parts, side by side along an axis."""
     shape = z.shape[:axis], 2 * z.shape[axis], z.shape[axis + 1 :]
     return np.stack([z.real, z.imag], axis + 1).reshape(*shape[0], shape[1], *shape[2])

@@ -58,7 +58,7 @@ def as_index(x: Any, index: Any) -> tuple:
 
 
 def _axes(entry: Any) -> int:
-    """How many axes an entry is an index of."""
+    """Number of axes that an entry is an index of."""
     if isinstance(entry, Base | np.ndarray) and entry.dtype == bool:
         return entry.ndim
     return int(entry is not None and entry is not Ellipsis and type(entry) is not bool)

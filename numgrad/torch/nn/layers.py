@@ -310,7 +310,7 @@ _MEMBERS: dict[type, Callable[[Any], Any]] = {
     classmethod: _class_method,
     property: lambda member: property(face_function(member.fget)),
 }
-"""What makes members of classes of this room of those of numgrad's, by their types."""
+"""Functions from members of numgrad's classes to those of this room, by the type of a member."""
 
 
 def _view_class(name: str, cls: type) -> type:
