@@ -132,9 +132,7 @@ class Pickler(_InPython):
         return NotImplemented
 
     def save(self, obj: Any, save_persistent_id: bool = True) -> None:
-        """Write an object; dtypes and names of PyTorch's as such."""
-        if isinstance(obj, np.dtype):
-            obj = Global(obj.name)
+        """Write an object; names of PyTorch's as such."""
         if isinstance(obj, Global):
             self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())
         else:
@@ -173,6 +171,10 @@ class _StatePickler(Pickler):
                 f"{type(obj).__name__}; of modules and optimizers save their state_dict()"
             )
         return super().reducer_override(obj)
+
+    def save(self, obj: Any, save_persistent_id: bool = True) -> None:
+        """Write an object; dtypes as PyTorch's."""
+        super().save(Global(obj.name) if isinstance(obj, np.dtype) else obj, save_persistent_id)
 
 
 def dump(obj: Any, pickler: type[Pickler] = _StatePickler) -> bytes:

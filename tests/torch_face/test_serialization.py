@@ -84,6 +84,27 @@ def test_files_that_one_trusts():
     assert ng_torch.load(_file(ng_torch, Counter("aab"))) == Counter("aab")
 
 
+def _check_arrays_and_numbers(reader):
+    value = {"array": np.arange(3.0), "number": np.float64(2.5), "integer": np.int32(7),
+             "dtype": np.dtype("f4"), "x": ng_torch.ones(2)}  # fmt: skip
+    loaded = reader.load(_file(ng_torch, value), weights_only=False)
+    assert loaded["array"].dtype == np.float64
+    assert loaded["array"].tolist() == [0.0, 1.0, 2.0]
+    assert type(loaded["number"]) is np.float64
+    assert (loaded["number"], loaded["integer"]) == (2.5, 7)
+    assert loaded["dtype"] == np.float32
+    assert loaded["x"].tolist() == [1.0, 1.0]
+
+
+def test_arrays_and_numbers_of_numpy():
+    _check_arrays_and_numbers(ng_torch)
+
+
+def test_arrays_and_numbers_that_pytorch_reads():
+    torch = pytest.importorskip("torch")
+    _check_arrays_and_numbers(torch)
+
+
 def test_states_of_generators():
     state = ng_torch.get_rng_state()
     first = ng_torch.rand(3).tolist()
