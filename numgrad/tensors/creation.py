@@ -220,7 +220,15 @@ def asarray(data: Any, dtype: Any = None, copy: bool | None = None) -> Tensor:
         return out.clone() if copy and (out is data or isinstance(data, np.ndarray)) else out
     array = _to_array("asarray", data, dtype, copy)
     shared = isinstance(data, np.ndarray) and np.may_share_memory(array, data)
+    if state.ground.deferred:
+        own = made_anew(array)
+        array, shared = own, shared and own is array
     return Tensor(array, memory=Version(foreign=True) if shared else None)
+
+
+def made_anew(array: Any) -> Any:
+    """An array that a traced function makes, as one of each call; one around it as it is."""
+    return array if state.ground.found(array) else state.ground.made(array)
 
 
 def from_numpy(array: np.ndarray) -> Tensor:

@@ -22,6 +22,7 @@ from numgrad.errors import (
     NumgradTypeError,
     NumgradValueError,
 )
+from numgrad.tensors.creation import made_anew
 from numgrad.torch import dtypes
 from numgrad.torch.calls import pairs, write
 from numgrad.torch.dtypes import as_numpy, get_default_dtype
@@ -46,6 +47,8 @@ def check_options(
 def finished(array: Any, requires_grad: bool = False) -> Tensor:
     """A new Tensor of an array."""
     if not isinstance(array, Base):
+        if state.ground.deferred:
+            array = made_anew(array)
         array = Base(array, memory=INFERENCE if state.inference else None)
     x = wrapped(array)
     if requires_grad:

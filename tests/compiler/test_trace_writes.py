@@ -443,3 +443,37 @@ def test_sums_that_are_written_over_in_reverse():
     np.testing.assert_array_equal(ng.jit(f)(a), f(a))
     weighed = lambda a: np.sum(np.sin(f(a)))  # noqa: E731
     np.testing.assert_allclose(ng.jit(ng.grad(weighed))(a), ng.grad(weighed)(a), rtol=1e-13)
+
+
+@pytest.mark.parametrize("make", [ng.zeros, lambda n: ng.asarray(np.zeros(n)),
+                                  lambda n: ng.asarray(np.zeros((2, n)))[1]])  # fmt: skip
+def test_what_a_call_makes_is_made_in_each_call(make):
+    """Writes to an array that a function makes do not add up from call to call."""
+    w = ng.tensor(2.0, requires_grad=True)
+
+    def function(x):
+        out = make(3)
+        out[:2] = x[:2] * w
+        out += x
+        return out
+
+    compiled = ng.jit(function)
+    for value in (1.0, 2.0):
+        w.grad = None
+        result = compiled(ng.tensor([value] * 3))
+        result.sum().backward()
+        assert result.tolist() == [3 * value, 3 * value, value]
+        assert w.grad.item() == 2 * value
+
+
+def test_writes_to_an_array_around_a_function_reach_it():
+    around = np.zeros(2)
+
+    def function(x):
+        out = ng.asarray(around)
+        out += x
+        return out * 1.0
+
+    compiled = ng.jit(function)
+    assert [compiled(np.ones(2)).tolist() for _ in range(2)] == [[1.0, 1.0], [2.0, 2.0]]
+    assert around.tolist() == [2.0, 2.0]

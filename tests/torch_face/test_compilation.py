@@ -348,3 +348,27 @@ def test_hooks_and_errors_are_the_functions_own():
 
     with pytest.raises(KeyError, match="mine"):
         failing(torch.ones(1))
+
+
+@pytest.mark.parametrize("make", [
+    lambda x: torch.zeros(3), lambda x: torch.zeros_like(x), lambda x: x.new_zeros(3),
+    lambda x: torch.full((3,), 0.0), lambda x: torch.tensor([0.0] * 3),
+    lambda x: torch.from_numpy(np.zeros(3, np.float32)), lambda x: torch.arange(3.0) * 0,
+])  # fmt: skip
+def test_what_a_call_makes_is_made_in_each_call(make):
+    """Writes to a Tensor that a function makes do not add up, and their gradients arrive."""
+    w = torch.tensor(2.0, requires_grad=True)
+
+    def function(x):
+        out = make(x)
+        out[:2] = x[:2] * w
+        out += x
+        return out
+
+    compiled = torch.compile(function, fullgraph=True)
+    for value in (1.0, 2.0):
+        w.grad = None
+        result = compiled(torch.full((3,), value))
+        result.sum().backward()
+        assert result.tolist() == [3 * value, 3 * value, value]
+        assert w.grad.item() == 2 * value
