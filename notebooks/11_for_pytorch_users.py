@@ -87,7 +87,7 @@ assert status == 0
 # | random numbers of a seed | others of the same distributions |
 # | `sign` and `sgn` of NaN: 0; `addcmul(value=.5)` of integers cuts to 0 | NaN; an error |
 # | `cuda`, `mps`, `half`, `bfloat16`, sparse and quantized tensors, `torch.jit`, `torch.fx`, `torch.hub` | an error that names the way, also of `import`; `torch.cuda.is_available()` is False |
-# | `torch.autocast`, `torch.amp.GradScaler` | `autocast` with `enabled=False`, else an error; `GradScaler` leaves out steps of infinite gradients |
+# | `torch.autocast`, `torch.amp.GradScaler` | `autocast` with `enabled=False`, else an error; `GradScaler` scales losses and leaves out steps of infinite gradients |
 # | `torch.backends`, `set_float32_matmul_precision`, `use_deterministic_algorithms` | can be set and are remembered; results are float32 throughout and have the same bits for any number of threads |
 # | `torch.distributed` with `gloo` or `mpi`, `DistributedDataParallel`, `mp.spawn`, `torchrun` | MPI (`mpi4py`); in place of `torchrun`: `python -m numgrad launch -n 2 -m numgrad torch script.py` |
 # | `torch.profiler` | `numgrad.profiler` with PyTorch's names; the table has its columns, rows are named as numgrad's operations and kernels |

@@ -5,6 +5,7 @@ Scripts that switch it by a flag (``enabled=False``, or where there is no GPU) r
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError
 from numgrad.torch.dtypes import dtype as Dtype, float32
 from numgrad.torch.missing import refuse
 from numgrad.torch.paths import module_of
-from numgrad.torch.wrapping import unwrap
+from numgrad.torch.wrapping import Tensor, unwrap
 
 
 def _enabled(name: str, device_type: str, enabled: bool) -> bool:
@@ -47,19 +48,17 @@ def autocast(
 
 
 class GradScaler:
-    """Steps that are left out where gradients are not finite.
-
-    PyTorch multiplies losses by a power of two and divides gradients by it, because small numbers
-    vanish in 16 bits. In float32 this changes no bit of a step, so that the number is 1 here.
+    """Loss scales: losses times a number, steps by gradients divided by it, left out if not finite.
 
     Parameters
     ----------
     device
         ``"cpu"``; for others, which are not there, it is disabled with a warning.
     init_scale, growth_factor, backoff_factor, growth_interval
-        How PyTorch chooses the number.
+        The number, by which it is multiplied after so many steps that were done, and after one that
+        was left out.
     enabled
-        Whether gradients are looked at.
+        Whether anything is scaled.
     """
 
     def __init__(
@@ -67,50 +66,71 @@ class GradScaler:
         backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True,
     ) -> None:  # fmt: skip
         self._on = _enabled("GradScaler", str(device), enabled)
+        self._state = {
+            "scale": init_scale, "growth_factor": growth_factor, "backoff_factor": backoff_factor,
+            "growth_interval": growth_interval, "_growth_tracker": 0,
+        }  # fmt: skip
         self._finite: dict[int, bool] = {}
-        """Whether gradients of an optimizer are finite, since the last update."""
+        """Whether gradients of an optimizer that were divided already are finite."""
 
     def is_enabled(self) -> bool:
-        """Whether gradients are looked at."""
+        """Whether anything is scaled."""
         return self._on
 
     def get_scale(self) -> float:
-        """The number that losses are multiplied by: 1."""
-        return 1.0
+        """The number that losses are multiplied by."""
+        return float(self._state["scale"]) if self._on else 1.0
 
     def scale(self, outputs: Any) -> Any:
-        """A Tensor, or a list of them, as given."""
-        return outputs
+        """A Tensor, or a list of them, times the number."""
+        if isinstance(outputs, Tensor):
+            return outputs * self.get_scale() if self._on else outputs
+        return type(outputs)(map(self.scale, outputs))
 
     def unscale_(self, optimizer: Any) -> None:
-        """Look at the gradients of an optimizer, which ``step`` then does not do."""
+        """Divide the gradients of an optimizer, which ``step`` then does not do."""
         if not self._on:
             return
         if id(optimizer) in self._finite:
             raise NumgradRuntimeError(
                 "unscale_() has already been called on this optimizer since the last update()."
             )
-        gradients = [p.grad for group in optimizer.param_groups for p in group["params"]]
-        arrays = [unwrap(g)._array for g in gradients if g is not None]
-        self._finite[id(optimizer)] = all(np.isfinite(a).all() for a in arrays)
+        params = [p for group in optimizer.param_groups for p in group["params"]]
+        arrays = [unwrap(p.grad).numpy() for p in params if p.grad is not None]
+        for array in arrays:
+            array *= np.asarray(1 / self.get_scale(), array.dtype)
+        self._finite[id(optimizer)] = all(np.isfinite(array).all() for array in arrays)
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Step an optimizer if its gradients are finite."""
-        if id(optimizer) not in self._finite:
+        """Step an optimizer by divided gradients, if they are finite."""
+        if self._on and id(optimizer) not in self._finite:
             self.unscale_(optimizer)
-        finite = self._finite.get(id(optimizer), True)
+        finite = not self._on or self._finite[id(optimizer)]
         return optimizer.step(*args, **kwargs) if finite else None
 
     def update(self, new_scale: Any = None) -> None:
-        """Forget what was seen of gradients."""
+        """Set the number, or make it smaller after a step that was left out, larger after many."""
+        state = self._state
+        if new_scale is not None:
+            state["scale"] = float(new_scale)
+        elif not all(self._finite.values()):
+            state["scale"] *= state["backoff_factor"]
+            state["_growth_tracker"] = 0
+        elif self._finite:
+            state["_growth_tracker"] += 1
+            if state["_growth_tracker"] == state["growth_interval"]:
+                grown = state["scale"] * state["growth_factor"]
+                state["scale"] = grown if math.isfinite(grown) else state["scale"]
+                state["_growth_tracker"] = 0
         self._finite.clear()
 
     def state_dict(self) -> dict[str, Any]:
-        """Nothing: there is no state."""
-        return {}
+        """The numbers; nothing if it is disabled."""
+        return dict(self._state) if self._on else {}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over nothing, also of a scale of PyTorch's."""
+        """Take over numbers of ``state_dict``."""
+        self._state.update(state_dict if self._on else {})
 
 
 for _place in ("cuda", "cpu"):

@@ -142,21 +142,23 @@ def test_settings_are_remembered():
     assert f"{torch.tensor(0.5)} {torch.ones(1)}" == "0.5 tensor([1.])"
 
 
-def test_steps_of_infinite_gradients_are_left_out():
+def test_gradients_are_scaled():
     p = torch.nn.Parameter(torch.ones(2))
     optimizer = torch.optim.SGD([p], lr=0.25)
-    scaler = torch.amp.GradScaler("cpu")
-    for factor, value in [(1.0, 0.75), (np.inf, 0.75), (2.0, 0.25)]:
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=2)
+    for factor, scale, value in [(1.0, 8.0, 0.75), (np.inf, 4.0, 0.75), (2.0, 4.0, 0.25)]:
         optimizer.zero_grad()
         scaler.scale((p * factor).sum()).backward()
         scaler.step(optimizer)
         scaler.update()
+        assert scaler.get_scale() == scale
         assert p.tolist() == [value, value]
     scaler.unscale_(optimizer)
     with pytest.raises(RuntimeError, match="unscale_"):
         scaler.unscale_(optimizer)
-    scaler.load_state_dict({"scale": 4.0})
-    assert (scaler.get_scale(), scaler.state_dict()) == (1.0, {})
+    other = torch.amp.GradScaler("cpu")
+    other.load_state_dict(scaler.state_dict())
+    assert other.get_scale() == 4.0
     with pytest.warns(UserWarning, match="no device 'cuda'"):
         assert not torch.cuda.amp.GradScaler().is_enabled()
 
